@@ -1,0 +1,65 @@
+"""Every sentence a person reads, in English and Chinese, looked up by code and filled with values.
+
+One module an area; each holds `SENTENCES: dict[code, dict[lang, (message, remedy)]]`. Messages are
+`str.format` templates over the named values; numbers are formatted in the template. A code exists
+in both languages or the test suite fails.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuverdict.errors import Caution, ParameterError
+from gpuverdict.text import capacity, comparison, logs, phases, report, statistics, traces
+
+__all__ = ["LANGUAGES", "SENTENCES", "caution", "render", "sentence"]
+
+LANGUAGES = ("en", "zh")
+
+SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
+for _area in (logs, traces, statistics, phases, comparison, capacity, report):
+    for _code, _languages in _area.SENTENCES.items():
+        if _code in SENTENCES:
+            raise ParameterError(_area.__name__, found=f"the code {_code!r} twice")
+        SENTENCES[_code] = _languages
+
+
+def render(code: str, values: dict[str, Any] | None = None, lang: str = "en") -> tuple[str, str]:
+    """Render (message, remedy) of a code in a language.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown code or language, or a value the template needs and did not get.
+
+    Examples
+    --------
+    >>> render("empty_value", {"name": "ttft_s"})[0]
+    'ttft_s was not measured.'
+    """
+    if code not in SENTENCES:
+        raise ParameterError("text", found=f"the unknown code {code!r}")
+    if lang not in LANGUAGES:
+        raise ParameterError("lang", found=repr(lang), expected=" or ".join(LANGUAGES))
+    message, remedy = SENTENCES[code][lang]
+    try:
+        return message.format(**(values or {})), remedy.format(**(values or {}))
+    except (KeyError, ValueError, TypeError) as problem:
+        raise ParameterError(f"text {code!r}", found=f"no usable value for {problem}") from None
+
+
+def sentence(code: str, lang: str = "en", **values: Any) -> str:
+    """Render only the message of a code."""
+    return render(code, values, lang)[0]
+
+
+def caution(code: str, **values: Any) -> Caution:
+    """Make a caution: code and values for machines, English message and remedy rendered.
+
+    Examples
+    --------
+    >>> caution("empty_value", name="ttft_s").code
+    'empty_value'
+    """
+    message, remedy = render(code, values)
+    return Caution(code=code, values=dict(values), message=message, remedy=remedy)

@@ -1,0 +1,5 @@
+"""Sentences about logs."""
+
+from __future__ import annotations
+
+SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}

@@ -1,0 +1,5 @@
+"""Sentences about phases."""
+
+from __future__ import annotations
+
+SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}

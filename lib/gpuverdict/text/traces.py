@@ -1,0 +1,5 @@
+"""Sentences about traces."""
+
+from __future__ import annotations
+
+SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
