@@ -98,7 +98,9 @@ def level_label(level: Mapping[str, float] | None) -> str:
         return ""
     (kind, value), *_ = level.items()
     shown = f"{value:g}"
-    return {"concurrency": shown, "rate_requests_per_s": f"{shown} req/s", "batch": f"b{shown}"}[kind]
+    return {"concurrency": shown, "rate_requests_per_s": f"{shown} req/s", "batch": f"b{shown}"}[
+        kind
+    ]
 
 
 def measure(
@@ -225,7 +227,9 @@ def _arm_runs(
         path = _relative(campaign, entry.file.path)
         content = str(entry.runs[0].info.get("source_sha256") or entry.sha256)
         if content in seen_files:
-            cautions.append(caution("duplicate_file", path=path, other=seen_files[content], arm=arm))
+            cautions.append(
+                caution("duplicate_file", path=path, other=seen_files[content], arm=arm)
+            )
             continue
         seen_files[content] = path
         file_no[(entry.file.role, entry.file.workload)] += 1
@@ -276,9 +280,7 @@ def _arm_runs(
     return runs, lost, cautions
 
 
-def _place(
-    campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: str
-) -> MeasuredRun:
+def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: str) -> MeasuredRun:
     workload = campaign.all_workloads()[entry.file.workload]
     cautions = _contradictions(campaign, arm, entry.file.workload, stored, path)
     named = entry.file.level
@@ -315,7 +317,11 @@ def _contradictions(
     campaign: Campaign, arm: str, workload_name: str, stored: StoredRun, path: str
 ) -> tuple[Caution, ...]:
     """Raise where the log contradicts the campaign file; return what is merely short of plan."""
-    info, workload, model = stored.info, campaign.all_workloads()[workload_name], campaign.model_of(arm)
+    info, workload, model = (
+        stored.info,
+        campaign.all_workloads()[workload_name],
+        campaign.model_of(arm),
+    )
     if model and model.id and info.get("model_id") and info["model_id"] != model.id:
         raise CampaignError(
             path, found=f"the model {info['model_id']!r}", expected=f"model.id {model.id!r}",
@@ -335,7 +341,11 @@ def _contradictions(
             expected=f"arms.{arm}.tensor_parallel {spec.tensor_parallel}",
             remedy="correct one of them",
         )  # fmt: skip
-    if info.get("precision") and spec.precision and _plain(info["precision"]) != _plain(spec.precision):
+    if (
+        info.get("precision")
+        and spec.precision
+        and _plain(info["precision"]) != _plain(spec.precision)
+    ):
         raise CampaignError(
             path, found=f"precision {info['precision']!r}",
             expected=f"arms.{arm}.precision {spec.precision!r}", remedy="correct one of them",
