@@ -32,7 +32,7 @@ def test_the_three_real_documents_join_to_one_row():
     names = ("nvidia-smi-L.txt", "nvidia-smi-topo.txt", "nvidia-smi-q.xml.gz")
     merged = inventory.merge_inventories([real(name) for name in names])
     (row,) = merged.rows(named=True)
-    xml = gzip.open(ARM / "nvidia-smi-q.xml.gz", "rt").read()
+    xml = gzip.decompress((ARM / "nvidia-smi-q.xml.gz").read_bytes()).decode()
     assert row["gpu_uuid"] == re.search(r"<uuid>(.*?)</uuid>", xml)[1]
     assert row["memory_total_mib"] == float(re.search(r"<total>(\d+) MiB", xml)[1])
     assert row["driver"] == re.search(r"<driver_version>(.*?)<", xml)[1]

