@@ -105,7 +105,10 @@ class CellDesign:
 
 
 def compare_designs(
-    measured: Measured, summary: Summary, spec: ComparisonSpec, identity: Mapping[str, Sequence[Caution]]
+    measured: Measured,
+    summary: Summary,
+    spec: ComparisonSpec,
+    identity: Mapping[str, Sequence[Caution]],
 ) -> Comparability:
     """Say whether two arms may be compared, in which scope, and under which caveats.
 
@@ -166,9 +169,7 @@ def compare_designs(
             caution("factor_differs", factor=key, baseline=_shown(factor_value(arms[0], key)),
                     candidate=_shown(factor_value(arms[1], key)))
         )  # fmt: skip
-    facts = [
-        [f for f in summary.facts.values() if f.run.arm == name] for name in names
-    ]
+    facts = [[f for f in summary.facts.values() if f.run.arm == name] for name in names]
     tools = _tools(facts)
     if tools[0] and tools[1] and tools[0] != tools[1]:
         modifiers.append("confounded: client")
@@ -379,9 +380,7 @@ def cell_design(
     summary: Summary, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
 ) -> CellDesign:
     """Say what holds at one level that both arms ran: windows, lengths, errors, streams."""
-    facts = tuple(
-        tuple(summary.facts[r.run_id] for r in arm) for arm in (baseline, candidate)
-    )
+    facts = tuple(tuple(summary.facts[r.run_id] for r in arm) for arm in (baseline, candidate))
     everything = [*facts[0], *facts[1]]
     aggregate = any(not f.input_lengths and not f.n_by_status for f in everything)
     steady = all(f.window.kind == "steady" for f in everything) and not any(
@@ -427,7 +426,9 @@ def _lengths(
     distance = mix_distance(prompts[0], prompts[1])
     centre = [float(np.median(p)) for p in prompts]
     if distance > MIX_APART and abs(centre[1] - centre[0]) > LENGTH_APART * centre[0]:
-        said = caution("prompt_mix_differs", distance=distance, baseline=centre[0], candidate=centre[1])
+        said = caution(
+            "prompt_mix_differs", distance=distance, baseline=centre[0], candidate=centre[1]
+        )
         blocked.update({m: said for m in _PROMPT_BOUND if m not in blocked})
         cautions.append(said)
 
@@ -476,9 +477,7 @@ def _censoring(
         cautions.append(caution("censored_tail", cut_ratio=cut / total))
 
 
-def _lateness(
-    facts: Sequence[RunFacts], summary: Summary, blocked: dict[str, Caution]
-) -> None:
+def _lateness(facts: Sequence[RunFacts], summary: Summary, blocked: dict[str, Caution]) -> None:
     for fact in facts:
         if "rate_requests_per_s" not in fact.run.level:
             continue
@@ -527,5 +526,8 @@ def _littles_law(run: MeasuredRun) -> float | None:
     rate, time = reported.get("requests_per_s.value"), reported.get("e2e_s.mean")
     if rate is not None and time is not None:
         return float(rate) * float(time)
-    speed, throughput = reported.get("decode_tokens_per_s.value"), reported.get("output_tokens_per_s.value")
+    speed, throughput = (
+        reported.get("decode_tokens_per_s.value"),
+        reported.get("output_tokens_per_s.value"),
+    )
     return float(throughput) / float(speed) if speed and throughput else None

@@ -16,13 +16,12 @@ import pandas as pd
 
 from gpuverdict import stats
 from gpuverdict.design import CellDesign, Comparability
-from gpuverdict.errors import Caution
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.schema import METRICS
 from gpuverdict.stats import Comparison
 from gpuverdict.text import caution
 
-__all__ = ["Cell", "CellKey", "TESTED", "decide_cell", "with_client_floor"]
+__all__ = ["TESTED", "Cell", "CellKey", "decide_cell", "with_client_floor"]
 
 # Every (metric, statistic) that gets a cell where it was measured.
 TESTED: tuple[tuple[str, str], ...] = (
@@ -214,9 +213,7 @@ def _order_only(
     plain = stats.compare_arms(a[:1], b[:1], **shared)
     ratio = None
     if a and b:
-        ratio = math.exp(
-            sum(map(math.log, b)) / len(b) - sum(map(math.log, a)) / len(a)
-        )
+        ratio = math.exp(sum(map(math.log, b)) / len(b) - sum(map(math.log, a)) / len(a))
     if a and b and min(b) > max(a):
         said = caution("all_above", n=len(b), m=len(a))
     elif a and b and max(b) < min(a):
@@ -246,6 +243,8 @@ def with_client_floor(cell: Cell, floor: float) -> Cell:
     return replace(
         cell,
         comparison=replace(
-            c, verdict="inconclusive", cautions=(*c.cautions, caution("client_floor", floor_ratio=floor))
+            c,
+            verdict="inconclusive",
+            cautions=(*c.cautions, caution("client_floor", floor_ratio=floor)),
         ),
     )

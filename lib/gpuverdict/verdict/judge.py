@@ -20,7 +20,14 @@ from gpuverdict.schema import METRICS
 from gpuverdict.stats import Comparison
 from gpuverdict.summary import Summary
 from gpuverdict.text import caution
-from gpuverdict.verdict.cells import TESTED, Cell, CellKey, decide_cell, run_values, with_client_floor
+from gpuverdict.verdict.cells import (
+    TESTED,
+    Cell,
+    CellKey,
+    decide_cell,
+    run_values,
+    with_client_floor,
+)
 
 __all__ = ["Action", "Verdict", "judge"]
 
@@ -53,12 +60,16 @@ class Verdict:
     actions: tuple[Action, ...] = ()
     sections: Mapping[str, Any] = field(default_factory=dict)
 
-    def cell(self, metric: str, statistic: str, level: str | None, workload: str | None = None) -> Cell | None:
+    def cell(
+        self, metric: str, statistic: str, level: str | None, workload: str | None = None
+    ) -> Cell | None:
         """Find a cell by its key."""
         for cell in (*self.cells, *self.headline):
-            if (cell.key.metric, cell.key.statistic, cell.key.level) == (metric, statistic, level) and (
-                workload is None or cell.key.workload == workload
-            ):
+            if (cell.key.metric, cell.key.statistic, cell.key.level) == (
+                metric,
+                statistic,
+                level,
+            ) and (workload is None or cell.key.workload == workload):
                 return cell
         return None
 
@@ -136,13 +147,16 @@ def _cells(
     by_level = [_by_level(measured.runs_of(name)) for name in names]
     infeasible = _infeasible(measured, names)
     places = sorted(
-        {*by_level[0], *by_level[1], *infeasible}, key=lambda p: (p[0], sorted(json.loads(p[1]).items()))
+        {*by_level[0], *by_level[1], *infeasible},
+        key=lambda p: (p[0], sorted(json.loads(p[1]).items())),
     )
     own = summary.frame[summary.frame.arm.isin(names)]
     grouped = dict(list(own.groupby(["workload", "level", "metric", "statistic"], sort=False)))
     empty = own.iloc[0:0]
     present = {(m, s) for (_, _, m, s), rows in grouped.items() if rows.value.notna().any()}
-    wanted = [pair for pair in TESTED if pair in present or ".".join(pair) in measured.campaign.primary]
+    wanted = [
+        pair for pair in TESTED if pair in present or ".".join(pair) in measured.campaign.primary
+    ]
     cells: list[Cell] = []
     for workload, level_key in places:
         runs = tuple(arm.get((workload, level_key), []) for arm in by_level)
@@ -317,14 +331,21 @@ def _sensitivity(
     frame = summary.frame
     words: dict[str, dict[CellKey, str]] = {}
     for window in ("half_cut", "double_cut"):
-        rows_of = dict(list(frame[frame.window == window].groupby(["workload", "level", "metric", "statistic"])))
+        rows_of = dict(
+            list(
+                frame[frame.window == window].groupby(["workload", "level", "metric", "statistic"])
+            )
+        )
         tested = []
         for cell in cells:
             key = cell.key
             rows = rows_of.get((key.workload, key.level, key.metric, key.statistic))
             if rows is None or cell.window != "steady" or cell.rung > 2:
                 continue
-            sides = [rows[rows.arm == arm].value.dropna().tolist() for arm in (spec.baseline, spec.candidate)]
+            sides = [
+                rows[rows.arm == arm].value.dropna().tolist()
+                for arm in (spec.baseline, spec.candidate)
+            ]
             if min(map(len, sides)) < 2:
                 continue
             tested.append((key, stats.compare_arms(*sides, metric=key.metric, statistic=key.statistic,
@@ -338,7 +359,9 @@ def _sensitivity(
     out = []
     for cell in cells:
         moved = [
-            caution("verdict_moves_with_cut", cut=window.split("_")[0], word=words[window][cell.key])
+            caution(
+                "verdict_moves_with_cut", cut=window.split("_")[0], word=words[window][cell.key]
+            )
             for window in words
             if words[window].get(cell.key, cell.verdict) != cell.verdict
         ]
@@ -354,7 +377,9 @@ def _with_tipping_point(cell: Cell, comparability: Comparability) -> Cell:
     point = stats.tipping_point(cell.comparison)
     if point.factor_ratio is None:
         return cell
-    said = caution("tipping_point", metric=METRICS[cell.key.metric].label, effect_ratio=point.factor_ratio)
+    said = caution(
+        "tipping_point", metric=METRICS[cell.key.metric].label, effect_ratio=point.factor_ratio
+    )
     return replace(
         cell, comparison=replace(cell.comparison, cautions=(*cell.comparison.cautions, said))
     )
@@ -368,14 +393,26 @@ def _headlines(
         metric, _, statistic = name.partition(".")
         statistic = statistic or "value"
         for workload in measured.campaign.all_workloads():
-            own = [c for c in cells if (c.key.metric, c.key.statistic, c.key.workload) == (metric, statistic, workload)]
+            own = [
+                c
+                for c in cells
+                if (c.key.metric, c.key.statistic, c.key.workload) == (metric, statistic, workload)
+            ]
             usable = [c for c in own if c.rung <= 4]
-            repeats = sorted({r for c in usable for side in (c.baseline_runs, c.candidate_runs) for r, _ in side})
+            repeats = sorted(
+                {r for c in usable for side in (c.baseline_runs, c.candidate_runs) for r, _ in side}
+            )
             sides: list[dict[Any, list[float | None]]] = [{}, {}]
             for cell in usable:
-                for side, runs in zip(sides, (cell.baseline_runs, cell.candidate_runs), strict=True):
+                for side, runs in zip(
+                    sides, (cell.baseline_runs, cell.candidate_runs), strict=True
+                ):
                     held = dict(runs)
-                    wanted = [r for r in repeats if any(r in dict(s) for s in _same_side(usable, runs, cell))]
+                    wanted = [
+                        r
+                        for r in repeats
+                        if any(r in dict(s) for s in _same_side(usable, runs, cell))
+                    ]
                     side[cell.key.level] = [held.get(r) for r in wanted]
             refusals = list(comparability.refused)
             if metric in comparability.blocked:
@@ -436,15 +473,30 @@ def _actions(measured: Measured, spec: ComparisonSpec, cells: Sequence[Cell]) ->
         elif undecided and all("single-run" in c.comparison.modifiers for c in undecided):
             found.append(Action(code="action_more_runs", cells=len(undecided), runs=4,
                                 values={"level": level, "low": 2, "high": 4}))  # fmt: skip
-        one_sided = [c for c in group if c.rung == 6 and any(x.code == "only_one_arm" for x in c.comparison.cautions)]
+        one_sided = [
+            c
+            for c in group
+            if c.rung == 6 and any(x.code == "only_one_arm" for x in c.comparison.cautions)
+        ]
         if one_sided:
-            values = next(x.values for x in one_sided[0].comparison.cautions if x.code == "only_one_arm")
+            values = next(
+                x.values for x in one_sided[0].comparison.cautions if x.code == "only_one_arm"
+            )
             found.append(Action(code="action_run_level", cells=len(one_sided), runs=3,
                                 values={"level": level, "arm": values["other"]}))  # fmt: skip
     for lost in measured.lost:
         if lost.arm in (spec.baseline, spec.candidate) and lost.role in ("sweeps", "runs", "files"):
-            found.append(Action(code="action_repair_file", cells=1, runs=1, values={"path": lost.path}))
+            found.append(
+                Action(code="action_repair_file", cells=1, runs=1, values={"path": lost.path})
+            )
     if not any(measured.traces[a] for a in (spec.baseline, str(spec.candidate))):
-        found.append(Action(code="action_record_trace", cells=len(by_place), runs=max(1, len(by_place)) * 2, values={}))
+        found.append(
+            Action(
+                code="action_record_trace",
+                cells=len(by_place),
+                runs=max(1, len(by_place)) * 2,
+                values={},
+            )
+        )
     found.sort(key=lambda a: (-a.cells / a.runs, a.code, str(sorted(a.values.items()))))
     return found[:5]
