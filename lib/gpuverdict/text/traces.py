@@ -254,10 +254,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请录一段单并发负载，或在前后各留一段空闲。",
         ),
     },
-    "no_trace": {
-        "en": ("No GPU trace covers this run.", "Record one with `gpuverdict record`."),
-        "zh": ("没有覆盖该运行的 GPU trace。", "请用 `gpuverdict record` 记录。"),
-    },
     "no_bracket": {
         "en": (
             "The window is not bracketed by samples of {gpu} (`no_bracket`): no energy.",
