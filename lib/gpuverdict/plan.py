@@ -85,7 +85,7 @@ def pooled_sd(pilot: Mapping[str, Sequence[float]]) -> tuple[float, int]:
     --------
     >>> sd, df = pooled_sd({"a": [1.0, 1.02, 0.98], "b": [2.0, 2.02, 2.06]})
     >>> round(sd, 4), df
-    (0.0178, 4)
+    (0.0177, 4)
     """
     squares, df = 0.0, 0
     for arm in sorted(pilot):

@@ -98,6 +98,21 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请给出最小一次运行的请求数，以便识别尾部样本不足。",
         ),
     },
+    "tail_under_sampled": {
+        "en": (
+            "{statistic} of a run with {n} requests is not tested: it rests on fewer than five "
+            "requests beyond it.",
+            "Send {needed} requests or more in every run.",
+        ),
+        "zh": (
+            "某次运行只有 {n} 个请求，其 {statistic} 之外不足五个请求，不做检验。",
+            "每次运行至少发送 {needed} 个请求。",
+        ),
+    },
+    "few_requests": {
+        "en": ("A run has only {n} requests.", "Ten or more make its median steady."),
+        "zh": ("某次运行只有 {n} 个请求。", "不少于十个请求时中位数才稳定。"),
+    },
     "drifting_arm": {
         "en": (
             "{n} runs of the {arm} drift by more than 2 % inside their window.",
