@@ -11,9 +11,15 @@ A new dialect is one module in `ingest/` or `telemetry/` and one line in `DIALEC
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["DIALECTS", "Dialect"]
+from gpuverdict.errors import LogFormatError
+from gpuverdict.files import Document, ReadOptions, open_documents
+from gpuverdict.ingest import guidellm, vllm
+from gpuverdict.schema import Run
+
+__all__ = ["DIALECTS", "Dialect", "read_any", "read_document", "read_run", "recognise"]
 
 Kind = Literal["requests", "trace", "inventory", "server_metrics"]
 
@@ -27,4 +33,147 @@ class Dialect:
     module: Any
 
 
-DIALECTS: tuple[Dialect, ...] = ()
+DIALECTS: tuple[Dialect, ...] = (
+    Dialect(name="vllm", kind="requests", module=vllm),
+    Dialect(name="guidellm", kind="requests", module=guidellm),
+)
+
+_MOST_KEYS = 20
+
+
+def recognise(document: Document, options: ReadOptions | None = None) -> Dialect:
+    """Say which dialect a document is of.
+
+    Raises
+    ------
+    LogFormatError
+        When no dialect accepts it (with the keys seen and each dialect's reason), when several do,
+        or when the `format` of the options is unknown or refuses.
+    """
+    options = options or ReadOptions()
+    if options.format is not None:
+        return _named(document, options)
+    reasons: list[str] = []
+    accepted: list[Dialect] = []
+    for dialect in DIALECTS:
+        reason = dialect.module.why_not(document, options)
+        if reason is None:
+            accepted.append(dialect)
+        else:
+            reasons.append(f"not {dialect.name}: {reason}")
+    if not accepted:
+        raise LogFormatError(
+            document.name,
+            found=f"no known format ({_seen(document)})",
+            expected="a benchmark log or a GPU trace",
+            remedy="; ".join(reasons),
+        )
+    if len(accepted) > 1:
+        names = " and ".join(dialect.name for dialect in accepted)
+        raise LogFormatError(
+            document.name,
+            found=f"a file that {names} could each have written",
+            expected="one format",
+            remedy=f"give format: {accepted[0].name} (or another) for this file",
+        )
+    return accepted[0]
+
+
+def _named(document: Document, options: ReadOptions) -> Dialect:
+    for dialect in DIALECTS:
+        if dialect.name == options.format:
+            reason = dialect.module.why_not(document, options)
+            if reason is None:
+                return dialect
+            raise LogFormatError(
+                document.name, found=f"a file that is not {dialect.name}: {reason}"
+            )
+    raise LogFormatError(
+        document.name,
+        found=f"the unknown format {options.format!r}",
+        expected=f"one of {', '.join(dialect.name for dialect in DIALECTS)}",
+    )
+
+
+def _seen(document: Document) -> str:
+    value = document.first
+    if isinstance(value, dict):
+        return f"keys {_keys(value)}"
+    if isinstance(value, list):
+        if value and isinstance(value[0], dict):
+            return f"a list whose first record has the keys {_keys(value[0])}"
+        return f"a list of {len(value)} values"
+    if document.shape == "text":
+        line = document.data[:400].decode("utf-8", "replace").strip().splitlines()
+        return f"text that starts {line[0][:120]!r}" if line else "blank text"
+    return f"a {document.shape} file"
+
+
+def _keys(value: dict[str, Any]) -> str:
+    keys = ", ".join(str(key)[:40] for key in list(value)[:_MOST_KEYS])
+    return keys + (", ..." if len(value) > _MOST_KEYS else "") if value else "none"
+
+
+def read_document(document: Document, options: ReadOptions | None = None) -> list[Any]:
+    """Read a document as what it is: a list of runs, or of one trace or frame."""
+    options = options or ReadOptions()
+    dialect = recognise(document, options)
+    found = dialect.module.read(document, options)
+    return found if isinstance(found, list) else [found]
+
+
+def read_any(path: str | Path, options: ReadOptions | None = None) -> list[Any]:
+    """Read everything a file holds: `Run`, `Trace`, inventory and server-metrics frames.
+
+    Raises
+    ------
+    LogFormatError
+        For a file that cannot be read or is of no known kind.
+    """
+    items: list[Any] = []
+    seen: set[str] = set()
+    for document in open_documents(path, options):
+        # The same content under two names in one archive is one measurement.
+        if document.sha256 not in seen:
+            seen.add(document.sha256)
+            items.extend(read_document(document, options))
+    return items
+
+
+def read_run(path: str | Path, options: ReadOptions | None = None) -> list[Run]:
+    """Read the runs of a load generator's log.
+
+    Parameters
+    ----------
+    path : str or Path
+        A log of any known dialect, compressed or in an archive or not.
+    options : ReadOptions, optional
+        What the file itself does not say.
+
+    Returns
+    -------
+    list of Run
+        One a level, stage or appended result, in file order.
+
+    Raises
+    ------
+    LogFormatError
+        For a file that cannot be read, is of no known kind, or holds no runs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gpuverdict.schema, tempfile
+    >>> text = '{"model_id": "m", "backend": "vllm", "date": "", "num_prompts": 2, '
+    >>> text += '"completed": 2, "duration": 1.0, "mean_ttft_ms": 250.0}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "result.json"
+    ...     _ = path.write_text(text)
+    ...     run = read_run(path)[0]
+    >>> run.info["source_format"], run.info["reported"]["ttft_s.mean"]
+    ('vllm', 0.25)
+    """
+    runs = [item for item in read_any(path, options) if isinstance(item, Run)]
+    if not runs:
+        raise LogFormatError(path, found="a file without request logs", expected="a benchmark log")
+    return runs

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from gpuverdict.steady.change import (
+    SLOWDOWN_BITS,
+    Drift,
+    HistoryChange,
+    StepChange,
+    drift,
+    history_change,
+    series_drift,
+    series_step,
+    step_change,
+)
 from gpuverdict.steady.flight import (
     below_peak_ratio,
     in_flight,
@@ -10,6 +21,15 @@ from gpuverdict.steady.flight import (
     time_mean,
     token_events,
     tokens_in_window,
+)
+from gpuverdict.steady.leak import Leak, leak
+from gpuverdict.steady.stalls import (
+    Disturbance,
+    Spikes,
+    disturbed_runs,
+    gap_table,
+    spike_mask,
+    spikes,
 )
 from gpuverdict.steady.window import (
     Window,
@@ -20,13 +40,30 @@ from gpuverdict.steady.window import (
 )
 
 __all__ = [
+    "SLOWDOWN_BITS",
+    "Disturbance",
+    "Drift",
+    "HistoryChange",
+    "Leak",
+    "Spikes",
+    "StepChange",
     "Window",
     "below_peak_ratio",
+    "disturbed_runs",
+    "drift",
     "find_windows",
+    "gap_table",
+    "history_change",
     "in_flight",
+    "leak",
     "mean_concurrency",
     "mser_cut",
     "requests_in_window",
+    "series_drift",
+    "series_step",
+    "spike_mask",
+    "spikes",
+    "step_change",
     "step_function",
     "time_mean",
     "token_events",

@@ -136,26 +136,26 @@ def _stats(
         "min": float(moments.min()) if n else None,
         "max": float(moments.max()) if n else None,
     }
-    own = cautions if n == 0 else ()
+    own: tuple[Caution, ...] = cautions if n == 0 else ()
     for statistic, value in simple.items():
         extra = (caution("needs_two", metric=metric),) if statistic == "std" and n == 1 else ()
         rows.append(Row(metric=metric, statistic=statistic, value=value, n=n, cautions=own + extra))
     m = int(tail.size)
     points = np.quantile(tail, [q for _, q in _QUANTILES]) if m else [None] * len(_QUANTILES)
     for (statistic, q), point in zip(_QUANTILES, points, strict=True):
-        extra = quantile_cautions
+        said = quantile_cautions
         if m and q > 0.5 and m * (1 - q) < 5:
-            extra = (*extra, caution("tail_under_sampled", statistic=statistic, n=m,
+            said = (*said, caution("tail_under_sampled", statistic=statistic, n=m,
                                      needed=int(np.ceil(5 / (1 - q) - 1e-9))))  # fmt: skip
         elif m and q == 0.5 and m < 10:
-            extra = (*extra, caution("few_requests", n=m))
+            said = (*said, caution("few_requests", n=m))
         rows.append(
             Row(
                 metric=metric,
                 statistic=statistic,
                 value=None if point is None else float(point),
                 n=m,
-                cautions=(own or cautions if m == 0 else ()) + extra,
+                cautions=(own or cautions if m == 0 else ()) + said,
             )
         )
     return rows
@@ -213,9 +213,9 @@ def _gaps(ok: pl.DataFrame, run: Run, none_ok: tuple[Caution, ...]) -> list[Row]
         ok.select("request_index", "output_tokens"), on="request_index", how="semi"
     )
     if gaps.is_empty():
-        reason = none_ok or (caution("no_gaps_in_log"),)
-        return [*_stats("itl_s", pl.Series([], dtype=pl.Float64), reason),
-                *_stats("chunk_gap_s", pl.Series([], dtype=pl.Float64), reason)]  # fmt: skip
+        absent = none_ok or (caution("no_gaps_in_log"),)
+        return [*_stats("itl_s", pl.Series([], dtype=pl.Float64), absent),
+                *_stats("chunk_gap_s", pl.Series([], dtype=pl.Float64), absent)]  # fmt: skip
     kinds = set(gaps["gap_kind"].drop_nulls())
     # `explode` on one column keeps memory at the size of the gaps themselves.
     flat = gaps["gaps_s"].explode()
@@ -269,7 +269,7 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
         said = (caution("ramp_included"),)
     sampled = int((run.info.get("dropped") or {}).get("sampled_away", 0) or 0)
     tokens = None if sampled else tokens_in_window(run, window)
-    lost = (caution("sampled_away", n=sampled),) if sampled else ()
+    lost = (caution("rows_sampled_away", n=sampled),) if sampled else ()
 
     def rate(metric: str, count: float | None, n: int, extra: tuple[Caution, ...] = ()) -> Row:
         value = None if count is None or not length else count / length
@@ -334,8 +334,8 @@ def _unloaded(run: Run, ok: pl.DataFrame) -> list[Row]:
 def _shares(run: Run, window: Window, sent: pl.DataFrame) -> list[Row]:
     n = sent.height
     none = (caution("not_in_log", metric="error_ratio"),) if not n else ()
-    failed = sent["status"].is_in(["error", "empty"]).sum()
-    empties = (sent["status"] == "empty").sum()
+    failed = int(sent["status"].is_in(["error", "empty"]).sum())
+    empties = int((sent["status"] == "empty").sum())
     rows = [
         Row(metric="error_ratio", statistic="value", value=failed / n if n else None, n=n, cautions=none),
         Row(metric="empty_ratio", statistic="value", value=empties / n if n else None, n=n, cautions=none),

@@ -25,10 +25,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("No request succeeded.", "Look at the errors; there is no latency to show."),
         "zh": ("没有成功的请求。", "请查看错误信息；没有可展示的时延。"),
     },
-    "not_streamed": {
-        "en": ("The responses were not streamed, so no first token was seen.", "Test with streaming on."),
-        "zh": ("响应未流式返回，无法得到首 token 时间。", "请开启流式输出后重测。"),
-    },
     "not_in_log": {
         "en": ("The log does not hold {metric}.", ""),
         "zh": ("日志中没有 {metric}。", ""),
@@ -36,17 +32,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "needs_two": {
         "en": ("A spread of {metric} needs two values.", ""),
         "zh": ("计算 {metric} 的离散程度至少需要两个值。", ""),
-    },
-    "tail_under_sampled": {
-        "en": (
-            "{statistic} rests on {n} requests; testing it needs {needed}.",
-            "Send at least {needed} requests a run.",
-        ),
-        "zh": ("{statistic} 仅基于 {n} 个请求；检验至少需要 {needed} 个。", "每次运行至少发送 {needed} 个请求。"),
-    },
-    "few_requests": {
-        "en": ("The median rests on {n} requests.", "Run longer: ten requests or more."),
-        "zh": ("中位数仅基于 {n} 个请求。", "请延长运行，至少 10 个请求。"),
     },
     "tpot_of_short_outputs": {
         "en": ("No output has {tokens} tokens; TPOT rests on shorter ones.", "Ask for longer outputs."),
@@ -94,7 +79,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("The whole run, ramp-up and drain included.", ""),
         "zh": ("整个运行，包含爬升与收尾。", ""),
     },
-    "sampled_away": {
+    "rows_sampled_away": {
         "en": ("The tool kept only a sample: {n} requests are not in the file.", "Record every request."),
         "zh": ("工具只保留了抽样：文件缺少 {n} 个请求。", "请记录全部请求。"),
     },
@@ -128,5 +113,155 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "no_trace": {
         "en": ("No GPU trace was recorded for arm {arm}.", "Record one with `gpuverdict record`."),
         "zh": ("组 {arm} 没有 GPU 采样记录。", "请用 `gpuverdict record` 记录。"),
+    },
+    "refused_factor": {
+        "en": (
+            "{factor} differs: {baseline} against {candidate}. These are two different jobs.",
+            "Measure both arms with the same {factor}, or declare it as the treatment.",
+        ),
+        "zh": ("{factor} 不同：{baseline} 对 {candidate}，两者不是同一任务。", "两组使用相同的 {factor}，或将其声明为 treatment。"),
+    },
+    "factor_differs": {
+        "en": ("{factor} differs: {baseline} against {candidate}.", "Hold it equal, or read this as two systems."),
+        "zh": ("{factor} 不同：{baseline} 对 {candidate}。", "保持一致，或将结论理解为两套系统的对比。"),
+    },
+    "each_tuned": {
+        "en": ("Each arm runs its own best settings (differing: {factors}).", ""),
+        "zh": ("各组采用各自最优设置（差异项：{factors}）。", ""),
+    },
+    "client_differs": {
+        "en": (
+            "Different load generators wrote the logs: {baseline} against {candidate}.",
+            "Use one tool for both arms; small differences stay undecided.",
+        ),
+        "zh": ("两组使用了不同的压测工具：{baseline} 对 {candidate}。", "两组使用同一工具；较小差异不作结论。"),
+    },
+    "client_floor": {
+        "en": ("The difference is below what two load generators can differ by ({floor_ratio:.0%}).", "Repeat with one tool."),
+        "zh": ("差异小于两种压测工具本身可能的差异（{floor_ratio:.0%}）。", "请用同一工具重测。"),
+    },
+    "unchecked": {
+        "en": ("Not recorded, so not checked: {what}.", "Add these to the campaign file."),
+        "zh": ("未记录、因此未核对：{what}。", "请补充到 campaign.yaml。"),
+    },
+    "definition_differs": {
+        "en": ("The tools define {definition} differently: {baseline} against {candidate}.", "Use one tool for both arms."),
+        "zh": ("两种工具的 {definition} 定义不同：{baseline} 对 {candidate}。", "两组使用同一工具。"),
+    },
+    "definition_unknown": {
+        "en": ("One arm's {definition} is unknown.", "State `client_version` in the campaign file."),
+        "zh": ("其中一组的 {definition} 未知。", "请在 campaign.yaml 中填写 `client_version`。"),
+    },
+    "client_place_differs": {
+        "en": ("The clients stood in different places ({baseline}, {candidate}), and the round trip is not known.", "State `client.rtt_s`, or measure from one place."),
+        "zh": ("压测客户端位置不同（{baseline}、{candidate}），且往返时延未知。", "填写 `client.rtt_s`，或在同一位置测试。"),
+    },
+    "same_log_in_both_arms": {
+        "en": ("{path} is a run of both arms.", "Give each arm its own logs."),
+        "zh": ("{path} 同时属于两组。", "请为两组分别提供日志。"),
+    },
+    "overridden": {
+        "en": ("The analyst overrode a refusal about {factor}: {reason}.", ""),
+        "zh": ("分析者忽略了关于 {factor} 的拒绝：{reason}。", ""),
+    },
+    "not_interleaved": {
+        "en": ("One arm was run after the other, so a drift between them would read as a difference.", "Run in ABBA order."),
+        "zh": ("两组先后运行而非交替，其间的漂移会被读成差异。", "请采用 ABBA 顺序。"),
+    },
+    "same_server_start": {
+        "en": ("The repeats of an arm share one server start; restart-to-restart variation is not in the intervals.", "Start the server anew for every run."),
+        "zh": ("同组的重复测试共用一次服务启动，区间不含重启间的波动。", "每轮测试重新启动服务。"),
+    },
+    "this_card_only": {
+        "en": ("Fewer than three cards an arm: this is about these cards, not about the models.", "Measure three cards or more of each model."),
+        "zh": ("每组少于三张卡：结论只针对这几张卡，不代表该型号。", "每个型号至少测三张卡。"),
+    },
+    "simulated": {
+        "en": ("Simulated data: no GPU was measured.", ""),
+        "zh": ("模拟数据：并未在 GPU 上测量。", ""),
+    },
+    "runs_not_fixed": {
+        "en": ("The number of runs was not fixed beforehand in the campaign file.", "State `design: {{runs_per_arm: N}}` before measuring."),
+        "zh": ("测试计划未事先固定运行次数。", "请在测试前声明 `design: {{runs_per_arm: N}}`。"),
+    },
+    "output_lengths_differ": {
+        "en": ("The outputs differ in length: median {baseline:g} against {candidate:g} tokens.", "Force the output length in both arms."),
+        "zh": ("输出长度不同：中位数 {baseline:g} 对 {candidate:g} token。", "两组强制相同的输出长度。"),
+    },
+    "prompt_mix_differs": {
+        "en": ("The prompts differ in length: median {baseline:g} against {candidate:g} tokens (distance {distance:.2f}).", "Use the same prompts in both arms."),
+        "zh": ("输入长度不同：中位数 {baseline:g} 对 {candidate:g} token（分布距离 {distance:.2f}）。", "两组使用相同的输入。"),
+    },
+    "error_gap": {
+        "en": ("Requests fail unequally: {baseline_ratio:.1%} against {candidate_ratio:.1%}; the survivors' latencies are not comparable.", "Remove the cause of the errors and repeat."),
+        "zh": ("失败率不同：{baseline_ratio:.1%} 对 {candidate_ratio:.1%}；幸存请求的时延不可比。", "排除错误原因后重测。"),
+    },
+    "censored_tail": {
+        "en": ("{cut_ratio:.0%} of the requests were cut, and their lengths vary: the tail of E2E is censored.", "Run until every request ends."),
+        "zh": ("{cut_ratio:.0%} 的请求被截断且长度不一：E2E 尾部被删失。", "请运行到所有请求结束。"),
+    },
+    "client_saturated": {
+        "en": ("The client was late: p99 {late_s:.3g} s after the intended send in {path} (limit {limit_s:.3g} s).", "Give the client more cores, or lower the rate."),
+        "zh": ("压测客户端发送滞后：{path} 中 p99 为 {late_s:.3g} s（上限 {limit_s:.3g} s）。", "增加客户端资源或降低速率。"),
+    },
+    "not_sustained": {
+        "en": ("{arm} held {observed:.1f} requests in flight at level {level}: the client, not the GPU, set the pace.", "Raise the client's concurrency or its resources."),
+        "zh": ("{arm} 在负载档 {level} 实际只有 {observed:.1f} 个在途请求：瓶颈在客户端而非 GPU。", "提高客户端并发或资源。"),
+    },
+    "no_steady_window_in_arm": {
+        "en": ("Not every run has a steady window; whole runs of the same job are compared.", "Run longer, with a client that logs start times."),
+        "zh": ("并非每次运行都有稳态窗口；改为比较同一任务的整个运行。", "延长运行，并使用会记录开始时间的工具。"),
+    },
+    "order_only": {
+        "en": ("Only the order of the values can be given here.", "{need}"),
+        "zh": ("此处只能给出数值的大小顺序。", "{need}"),
+    },
+    "only_one_arm": {
+        "en": ("Only {arm} ran this level; {other} did not.", "Run level {level} on {other}."),
+        "zh": ("只有 {arm} 运行了此档，{other} 没有。", "请在 {other} 上运行负载档 {level}。"),
+    },
+    "infeasible": {
+        "en": ("{arm} cannot run level {level}: {reason}.", ""),
+        "zh": ("{arm} 无法运行负载档 {level}：{reason}。", ""),
+    },
+    "not_measured": {
+        "en": ("{metric} was not measured at this level in {arm}.", "{need}"),
+        "zh": ("{arm} 在此档未测量 {metric}。", "{need}"),
+    },
+    "tipping_point": {
+        "en": ("An unequal factor would have to move {metric} by {effect_ratio:.1%} to undo this verdict.", ""),
+        "zh": ("未控制的因素需使 {metric} 变化 {effect_ratio:.1%} 才会推翻该结论。", ""),
+    },
+    "verdict_moves_with_cut": {
+        "en": ("With {cut} the warm-up cut this cell would read {word}.", "Run longer, so that the cut matters less."),
+        "zh": ("若预热裁剪为{cut}，该项结论将为 {word}。", "请延长运行，以减小裁剪的影响。"),
+    },
+    "all_above": {
+        "en": ("Each of the {n} candidate runs lies above all {m} of the baseline.", "One steady repeat more in each arm would allow a test."),
+        "zh": ("候选组的 {n} 次运行均高于基线组的全部 {m} 次。", "每组各补一次稳态重复即可检验。"),
+    },
+    "all_below": {
+        "en": ("Each of the {n} candidate runs lies below all {m} of the baseline.", "One steady repeat more in each arm would allow a test."),
+        "zh": ("候选组的 {n} 次运行均低于基线组的全部 {m} 次。", "每组各补一次稳态重复即可检验。"),
+    },
+    "order_mixed": {
+        "en": ("The runs of the two arms overlap.", "Repeat both arms with a steady window."),
+        "zh": ("两组的运行结果有重叠。", "请在稳态窗口下重测两组。"),
+    },
+    "action_more_runs": {
+        "en": ("Repeat level {level}: {low} to {high} more runs an arm.", ""),
+        "zh": ("重复负载档 {level}：每组再测 {low} 至 {high} 次。", ""),
+    },
+    "action_run_level": {
+        "en": ("Run level {level} on {arm}: three runs.", ""),
+        "zh": ("在 {arm} 上运行负载档 {level}：三次。", ""),
+    },
+    "action_repair_file": {
+        "en": ("Repeat the run of {path}: the file could not be read.", ""),
+        "zh": ("重测 {path} 对应的运行：文件无法读取。", ""),
+    },
+    "action_record_trace": {
+        "en": ("Record a GPU trace beside every run (`gpuverdict record`).", ""),
+        "zh": ("每次运行同时记录 GPU 采样（`gpuverdict record`）。", ""),
     },
 }

@@ -1,0 +1,505 @@
+"""GuideLLM reports, JSON or YAML: 0.2-0.3, 0.7-0.8 seen in real files; 0.1 and 0.4-0.6 unverified.
+
+One benchmark of a report (one level of a sweep) is one run. From 0.2 on the report has no list of
+gaps between tokens, so the tokens of a request are spread evenly between its first and its last.
+`inter_token_latency_ms` is what is called TPOT here; `time_per_output_token_ms` has another
+denominator in every version and is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from gpuverdict.errors import Caution, LogFormatError
+from gpuverdict.files import Document, ReadOptions
+from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.schema import Run
+from gpuverdict.text import caution
+
+__all__ = ["read", "why_not"]
+
+_YAML_HEAD = re.compile(
+    rb"\A(?:\s*#[^\n]*\n|\s*---[^\n]*\n)*(?:metadata|args|config|benchmarks):", re.M
+)
+_STATUS_OF_LIST = {"successful": None, "errored": "error", "incomplete": "incomplete"}
+# Distances between measured window and request times below this are rounding.
+_EDGE_S = 1e-3
+
+
+def why_not(document: Document, options: ReadOptions) -> str | None:
+    """Say why a document is not a GuideLLM report; None when it is."""
+    value = _report(document)
+    if not isinstance(value, dict):
+        return "not a JSON or YAML object"
+    benchmarks = value.get("benchmarks")
+    if not isinstance(benchmarks, list):
+        return "no list 'benchmarks'"
+    if not benchmarks:
+        return (
+            None if "metadata" in value and "config" in value else "the list 'benchmarks' is empty"
+        )
+    first = benchmarks[0]
+    if not isinstance(first, dict):
+        return "its benchmarks are not objects"
+    if first.get("type_") == "generative_benchmark" or isinstance(first.get("benchmarks"), list):
+        return None
+    requests = first.get("requests")
+    if isinstance(requests, dict) and "successful" in requests:
+        return None
+    return "its benchmarks hold neither 'requests.successful' nor nested benchmarks"
+
+
+def _report(document: Document) -> Any:
+    if document.shape == "json":
+        return document.first
+    if document.shape != "text" or not _YAML_HEAD.match(document.data[:4096]):
+        return None
+    if "guidellm_yaml" not in document.parsed:
+        try:
+            value = YAML(typ="safe").load(document.text)
+        except (YAMLError, ValueError, RecursionError) as problem:
+            first = (str(problem).splitlines() or ["unreadable"])[0]
+            raise LogFormatError(
+                document.name, found=f"YAML that cannot be read ({first[:100]})"
+            ) from None
+        document.parsed["guidellm_yaml"] = value
+    return document.parsed["guidellm_yaml"]
+
+
+def read(document: Document, options: ReadOptions) -> list[Run]:
+    """Read every benchmark of the report as one run.
+
+    Raises
+    ------
+    LogFormatError
+        For a report whose structure is not that of any known version.
+    """
+    report = _report(document)
+    said: tuple[Caution, ...] = document.records().cautions if document.shape == "json" else ()
+    runs: list[Run] = []
+    for index, benchmark in enumerate(report["benchmarks"]):
+        where = f"{document.name}: benchmarks[{index}]"
+        if not isinstance(benchmark, dict):
+            raise LogFormatError(where, found=type(benchmark).__name__, expected="an object")
+        if isinstance(benchmark.get("benchmarks"), list):
+            for inner, level in enumerate(benchmark["benchmarks"]):
+                runs.append(_read_first_form(document, level, f"{index}.{inner}", where, options))
+        else:
+            runs.append(_read_one(document, report, benchmark, index, where, options, said))
+    if not runs:
+        raise LogFormatError(
+            document.name, found="a report without benchmarks", expected="at least one"
+        )
+    return runs
+
+
+def _read_one(
+    document: Document,
+    report: Mapping[str, Any],
+    benchmark: Mapping[str, Any],
+    index: int,
+    where: str,
+    options: ReadOptions,
+    said: tuple[Caution, ...],
+) -> Run:
+    rows: list[tuple[str, Mapping[str, Any]]] = []
+    requests = _mapping(benchmark.get("requests"))
+    for name in _STATUS_OF_LIST:
+        listed = requests.get(name) or []
+        if not isinstance(listed, list):
+            raise LogFormatError(f"{where}.requests.{name}", found="no list", expected="a list")
+        for row in listed:
+            if not isinstance(row, dict):
+                raise LogFormatError(f"{where}.requests.{name}", found=repr(row)[:40],
+                                     expected="an object a request")  # fmt: skip
+            rows.append((name, row))
+    timed = [_mapping(_mapping(row.get("info")).get("timings")) for _, row in rows]
+    new_form = any(timed) or "scheduler_metrics" in benchmark
+    facts, cautions = _facts(report, benchmark, index, options, new_form)
+    dropped: dict[str, int] = {}
+    totals = _totals(benchmark)
+    n_done = sum(name != "incomplete" for name, _ in rows)
+    n_made = sum(int(totals.get(name) or 0) for name in ("successful", "errored"))
+    if rows and n_done < n_made:
+        dropped["sampled_away"] = n_made - n_done
+        cautions.append(caution("sampled_away", n=n_done, n_total=n_made))
+        facts["n_planned"] = None
+    columns, errors = (_new_columns if new_form else _old_columns)(rows, timed, where)
+    _phases(columns, facts, benchmark)
+    return build_run(
+        document,
+        part=str(index),
+        source_format="guidellm",
+        columns=columns,
+        info=facts,
+        errors=errors,
+        reported=_reported(benchmark),
+        explained={
+            "e2e_s": "reported_past_last_token",
+            "output_tokens_per_s": "reported_other_definition",
+            "requests_per_s": "reported_other_definition",
+        },
+        dropped=dropped,
+        cautions=[*said, *cautions],
+        clock_offset_s=0.0,
+    )
+
+
+def _new_columns(
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    timed: Sequence[Mapping[str, Any]],
+    where: str,
+) -> tuple[dict[str, Any], list[str | None]]:
+    times: dict[str, list[Any]] = {
+        name: [] for name in ("start_s", "first_token_s", "last_token_s", "end_s", "targeted")
+    }
+    counts: dict[str, list[Any]] = {
+        name: []
+        for name in ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens",
+                     "n_chunks")
+    }  # fmt: skip
+    sources: list[str | None] = []
+    errors: list[str | None] = []
+    server: list[Any] = []
+    for (name, row), timing in zip(rows, timed, strict=True):
+        first = timing.get("first_token_iteration")
+        times["start_s"].append(timing.get("request_start", row.get("request_start_time")))
+        times["first_token_s"].append(first)
+        times["last_token_s"].append(timing.get("last_token_iteration") if first else None)
+        end = timing.get("request_end")
+        times["end_s"].append(timing.get("resolve_end") if end is None else end)
+        times["targeted"].append(timing.get("targeted_start"))
+        given, written = _mapping(row.get("input_metrics")), _mapping(row.get("output_metrics"))
+        counts["input_tokens"].append(_first(row.get("prompt_tokens"), given.get("total_tokens")))
+        counts["cached_input_tokens"].append(
+            _first(given.get("cached_tokens"), row.get("cached_tokens"))
+        )
+        usage = _first(written.get("total_tokens"), written.get("text_tokens"))
+        events = timing.get("token_iterations")
+        total = _first(usage, row.get("output_tokens"), events)
+        counts["output_tokens"].append(total)
+        counts["reasoning_tokens"].append(
+            _first(written.get("reasoning_tokens"), row.get("reasoning_tokens"))
+        )
+        counts["n_chunks"].append(events)
+        sources.append(None if total is None else "usage" if usage is not None else "chunk_count")
+        error = _mapping(row.get("info")).get("error")
+        errors.append(str(error or "error") if name == "errored" else None)
+        server.append(_mapping(row.get("response_metrics")).get("queue_time_ms"))
+    columns: dict[str, Any] = {
+        key: floats(values, f"{where}: {key}") for key, values in times.items()
+    }
+    columns["client_queue_s"] = columns["start_s"] - columns.pop("targeted")
+    columns |= {key: integers(values, f"{where}: {key}") for key, values in counts.items()}
+    columns["output_tokens_source"] = sources
+    columns["server_queue_s"] = floats(server, f"{where}: queue_time_ms") / 1000
+    return _with_status(columns, rows, errors), errors
+
+
+def _old_columns(
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    timed: Sequence[Mapping[str, Any]],
+    where: str,
+) -> tuple[dict[str, Any], list[str | None]]:
+    def column(key: str, *, also_errored: bool = True) -> list[Any]:
+        # Metrics of errored entries of these versions are arbitrary.
+        return [row.get(key) if also_errored or name != "errored" else None for name, row in rows]
+
+    columns: dict[str, Any] = {
+        "start_s": floats(column("start_time"), f"{where}: start_time"),
+        "end_s": floats(column("end_time"), f"{where}: end_time"),
+        "first_token_s": floats(
+            column("first_token_time", also_errored=False), f"{where}: first_token_time"
+        ),
+        "last_token_s": floats(
+            column("last_token_time", also_errored=False), f"{where}: last_token_time"
+        ),
+        "input_tokens": integers(column("prompt_tokens"), f"{where}: prompt_tokens"),
+        "output_tokens": integers(
+            column("output_tokens", also_errored=False), f"{where}: output_tokens"
+        ),
+    }
+    targeted = [_mapping(row.get("scheduler_info")).get("targeted_start_time") for _, row in rows]
+    columns["client_queue_s"] = columns["start_s"] - floats(targeted, f"{where}: targeted")
+    columns["output_tokens_source"] = [
+        None if np.isnan(tokens) else "usage" for tokens in columns["output_tokens"]
+    ]
+    errors = [str(row.get("error") or "error") if name == "errored" else None for name, row in rows]
+    return _with_status(columns, rows, errors), errors
+
+
+def _with_status(
+    columns: dict[str, Any],
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    errors: list[str | None],
+) -> dict[str, Any]:
+    columns["status"] = [_STATUS_OF_LIST[name] for name, _ in rows]
+    columns["request_id"] = [
+        _first(row.get("response_id"), row.get("request_id")) for _, row in rows
+    ]
+    columns["error_kind"] = error_kinds(errors)
+    return columns
+
+
+def _facts(
+    report: Mapping[str, Any],
+    benchmark: Mapping[str, Any],
+    index: int,
+    options: ReadOptions,
+    new_form: bool,
+) -> tuple[dict[str, Any], list[Caution]]:
+    said: list[Caution] = []
+    metadata = _mapping(report.get("metadata"))
+    config = _mapping(benchmark.get("config"))
+    args = _mapping(benchmark.get("args"))
+    scheduler = _mapping(benchmark.get("scheduler"))
+    strategy = _mapping(
+        _first(config.get("strategy"), scheduler.get("strategy"), args.get("strategy"))
+    )
+    profile = _mapping(_first(config.get("profile"), args.get("profile")))
+    backend = _mapping(_first(config.get("backend"), benchmark.get("backend")))
+    worker = _mapping(benchmark.get("worker"))
+    spec = _mapping(_mapping(report.get("config")).get("spec"))
+    top_args = _mapping(report.get("args"))
+    version = _first(metadata.get("guidellm_version"), options.client_version)
+    kind = strategy.get("type_")
+    load, limit, rate, unbounded = _load(kind, strategy)
+    if kind == "throughput" and _first(profile.get("type_"), profile.get("kind")) == "sweep":
+        said.append(caution("overload_by_design"))
+    if version is None:
+        said.append(
+            caution(
+                "client_version_unknown", tool="GuideLLM", bracket="0.4" if new_form else "0.2-0.3"
+            )
+        )
+    measured = _mapping(benchmark.get("scheduler_metrics"))
+    asked_in, asked_out = _asked_lengths(spec, benchmark, top_args)
+    modern = _at_least(version, (0, 7))
+    stream = _mapping(spec.get("backend")).get("stream")
+    return {
+        "tool": "guidellm",
+        "tool_version": version,
+        "model_id": _first(
+            backend.get("model"), worker.get("backend_model"), top_args.get("model")
+        ),
+        "tokenizer_id": _mapping(spec.get("tokenizer")).get("model"),
+        "load_kind": load,
+        "rate_rps": rate,
+        "rate_unbounded": unbounded,
+        "max_concurrency": limit,
+        "stage_id": index,
+        "order_no": index,
+        "sweep_id": _first(config.get("run_id"), benchmark.get("run_id")),
+        "n_planned": _planned(config, args),
+        "duration_s": _duration(benchmark, measured),
+        "measure_start_s": measured.get("measure_start_time"),
+        "measure_end_s": measured.get("measure_end_time"),
+        "streaming": stream if isinstance(stream, bool) else True,
+        "ttft_def": "first_content_or_reasoning" if modern else "first_content",
+        "e2e_def": "last_token",
+        "token_time_source": "even_spread",
+        "warmup_policy": "marked by window" if new_form else "left out by the tool",
+        "requested_input_tokens": asked_in,
+        "requested_output_tokens": asked_out,
+        "unverified": (new_form and not modern) or None,
+    }, said
+
+
+def _load(
+    kind: Any, strategy: Mapping[str, Any]
+) -> tuple[str, int | None, float | None, bool | None]:
+    limit = _first(strategy.get("streams"), strategy.get("max_concurrency"))
+    rate = strategy.get("rate")
+    if kind == "synchronous":
+        return "sync", 1, None, True
+    if kind == "concurrent":
+        return "closed", limit, None, True
+    if kind == "throughput":
+        return "burst", limit, None, True
+    if kind == "constant":
+        return "constant", None, rate, False
+    if kind in ("poisson", "async"):
+        return "poisson", None, rate, False
+    if kind == "trace":
+        return "trace", None, None, False
+    return "unknown", None, rate, None
+
+
+def _planned(config: Mapping[str, Any], args: Mapping[str, Any]) -> int | None:
+    constraints = config.get("constraints")
+    if isinstance(constraints, dict):
+        if "max_duration" in constraints or "max_seconds" in constraints:
+            return None
+        count = _mapping(_mapping(constraints.get("max_requests")).get("args")).get("count")
+        position = _mapping(constraints.get("max_requests")).get("current_index") or 0
+        if isinstance(count, list):
+            count = count[position] if position < len(count) else None
+        return count if isinstance(count, int) else None
+    if args.get("max_duration") is None and isinstance(args.get("max_number"), int):
+        return int(args["max_number"])
+    return None
+
+
+def _duration(benchmark: Mapping[str, Any], measured: Mapping[str, Any]) -> float | None:
+    start, end = measured.get("measure_start_time"), measured.get("measure_end_time")
+    if isinstance(start, int | float) and isinstance(end, int | float) and end > start:
+        return float(end - start)
+    duration = benchmark.get("duration")
+    if isinstance(duration, int | float) and duration > 0:
+        return float(duration)
+    return None
+
+
+_LENGTH = re.compile(r"(prompt_tokens|output_tokens)[\"']?\s*[=:]\s*(\d+)")
+
+
+def _asked_lengths(
+    spec: Mapping[str, Any], benchmark: Mapping[str, Any], top_args: Mapping[str, Any]
+) -> tuple[int | None, int | None]:
+    data = spec.get("data")
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], dict):
+        asked: Mapping[str, Any] = data[0]
+        if not asked.get("prompt_tokens_stdev") and not asked.get("output_tokens_stdev"):
+            return asked.get("prompt_tokens"), asked.get("output_tokens")
+        return None, None
+    text = str(_first(_mapping(benchmark.get("request_loader")).get("data"), top_args.get("data")))
+    found = {key: int(value) for key, value in _LENGTH.findall(text)}
+    if "stdev" in text:
+        return None, None
+    return found.get("prompt_tokens"), found.get("output_tokens")
+
+
+def _totals(benchmark: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(
+        _first(
+            _mapping(benchmark.get("metrics")).get("request_totals"),
+            benchmark.get("request_totals"),
+            _mapping(benchmark.get("scheduler_metrics")).get("requests_made"),
+            _mapping(benchmark.get("run_stats")).get("requests_made"),
+        )
+    )
+
+
+def _phases(
+    columns: dict[str, Any], facts: Mapping[str, Any], benchmark: Mapping[str, Any]
+) -> None:
+    start, end = facts["measure_start_s"], facts["measure_end_s"]
+    phase = np.full(len(columns["start_s"]), "main", dtype=object)
+    if start is not None and benchmark.get("warmup_duration"):
+        phase[columns["end_s"] < start - _EDGE_S] = "warmup"
+    if end is not None and benchmark.get("cooldown_duration"):
+        phase[columns["start_s"] > end + _EDGE_S] = "cooldown"
+    columns["phase"] = list(phase)
+
+
+_METRICS = (
+    ("time_to_first_token_ms", "ttft_s", 1e-3),
+    ("inter_token_latency_ms", "tpot_s", 1e-3),
+    ("request_latency", "e2e_s", 1.0),
+)
+
+
+def _reported(benchmark: Mapping[str, Any]) -> dict[str, float | None]:
+    """Collect the tool's figures of successful requests; zeros of empty groups are left out."""
+    result: dict[str, float | None] = {}
+    metrics = _mapping(benchmark.get("metrics"))
+    for key, metric, factor in _METRICS:
+        group = _mapping(_mapping(metrics.get(key)).get("successful"))
+        if not group.get("count"):
+            continue
+        values = {**_mapping(group.get("percentiles")), "mean": group.get("mean"),
+                  "std": group.get("std_dev"), "min": group.get("min"), "max": group.get("max"),
+                  "p50": group.get("median")}  # fmt: skip
+        for statistic in ("mean", "std", "min", "max", "p50", "p90", "p95", "p99"):
+            value = values.get(statistic)
+            # One-token outputs are written as a zero gap between tokens.
+            if isinstance(value, int | float) and not (metric == "tpot_s" and value == 0):
+                result[f"{metric}.{statistic}"] = value * factor
+    for key, name in (
+        ("requests_per_second", "requests_per_s.value"),
+        ("output_tokens_per_second", "output_tokens_per_s.value"),
+    ):
+        group = _mapping(_mapping(metrics.get(key)).get("successful"))
+        if group.get("count") and isinstance(group.get("mean"), int | float):
+            result[name] = group["mean"]
+    totals = _totals(benchmark)
+    for key, name in (
+        ("successful", "requests.completed"),
+        ("errored", "requests.failed"),
+        ("incomplete", "requests.incomplete"),
+    ):
+        if isinstance(totals.get(key), int):
+            result[name] = float(totals[key])
+    return result
+
+
+def _read_first_form(
+    document: Document, level: Any, part: str, where: str, options: ReadOptions
+) -> Run:
+    """Read one level of a 0.1 report, whose first-token time is a duration."""
+    level = _mapping(level)
+    results = [_mapping(item) for item in level.get("results") or []]
+    failed = [_mapping(item) for item in level.get("errors") or []]
+    rows = [*results, *failed]
+    start = floats([row.get("start_time") for row in rows], f"{where}: start_time")
+    ttft = floats([row.get("first_token_time") for row in rows], f"{where}: first_token_time")
+    lists = [_mapping(row.get("decode_times")).get("data") or [] for row in rows]
+    gaps = Gaps.from_lists(lists, "chunk", f"{where}: decode_times")
+    errors = [None] * len(results) + [str(row.get("message") or "error") for row in failed]
+    mode = level.get("mode")
+    rate = level.get("rate")
+    return build_run(
+        document,
+        part=part,
+        source_format="guidellm",
+        columns={
+            "start_s": start,
+            "end_s": floats([row.get("end_time") for row in rows], f"{where}: end_time"),
+            "ttft_s": ttft,
+            "decode_s": np.where(np.isnan(ttft), np.nan, gaps.sums_s),
+            "input_tokens": integers(
+                [row.get("prompt_token_count") for row in rows], f"{where}: prompt_token_count"
+            ),
+            "output_tokens": integers(
+                [row.get("output_token_count") for row in rows], f"{where}: output_token_count"
+            ),
+            "request_id": [_mapping(row.get("request")).get("id") for row in rows],
+            "n_chunks": gaps.lengths + 1.0,
+        },
+        info={
+            "tool": "guidellm",
+            "tool_version": options.client_version,
+            "load_kind": {"synchronous": "sync", "throughput": "burst"}.get(str(mode), "poisson"),
+            "rate_rps": rate if mode == "asynchronous" else None,
+            "rate_unbounded": mode != "asynchronous",
+            "max_concurrency": 1 if mode == "synchronous" else None,
+            "streaming": True,
+            "ttft_def": "first_content",
+            "e2e_def": "last_token",
+            "token_time_source": "gaps",
+            "output_tokens_source": "retokenised",
+            "unverified": True,
+        },
+        gaps=gaps,
+        errors=errors,
+        clock_offset_s=0.0,
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _at_least(version: Any, bound: tuple[int, int]) -> bool:
+    found = re.match(r"v?(\d+)\.(\d+)", str(version or ""))
+    return found is not None and (int(found[1]), int(found[2])) >= bound

@@ -1,0 +1,440 @@
+"""vLLM `bench serve` and its ancestor `benchmark_serving.py`, 0.6.6 to 0.33, appended or not.
+
+The file holds no version. What the clock of TTFT stops at changed between versions, so `ttft_def`
+is `unknown` unless the campaign names the client's version. Output tokens are the server's usage
+where the server sends it and a recount of the text otherwise; the file does not say which, and
+`usage` is recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from gpuverdict.errors import Caution, LogFormatError
+from gpuverdict.files import Document, ReadOptions
+from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.schema import Run
+from gpuverdict.text import caution
+
+__all__ = ["read", "reported_summary", "split_gaps", "why_not"]
+
+_NEEDED = ("model_id", "num_prompts", "date", "completed")
+_SGLANG_MARKS = ("total_output_tokens_retokenized", "server_info", "accept_length",
+                 "random_range_ratio")  # fmt: skip
+_TRTLLM_MARKS = ("user_throughput", "e2els", "avg_decoded_tokens_per_iter")
+
+
+def why_not(document: Document, options: ReadOptions) -> str | None:
+    """Say why a document is not a vLLM benchmark result; None when it is."""
+    value = document.first
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        if "run_number" in value[0] and "num_prompts" in value[0]:
+            return "a sweep summary repeats what the run=<k>.json files hold: read those"
+        return "the document is a list"
+    if not isinstance(value, dict):
+        return "not a JSON object"
+    if missing := [key for key in _NEEDED if key not in value]:
+        return f"no {missing[0]!r} key"
+    if "endpoint_type" not in value and "backend" not in value:
+        return "neither 'endpoint_type' nor 'backend'"
+    if "server_info" in value or "total_output_tokens_retokenized" in value:
+        return "it has keys of SGLang"
+    if marks := [key for key in _TRTLLM_MARKS if key in value]:
+        return f"it has {marks[0]!r}, a key of TensorRT-LLM"
+    return None
+
+
+def read(document: Document, options: ReadOptions) -> list[Run]:
+    """Read every result of the file: one object, or several appended ones.
+
+    Raises
+    ------
+    LogFormatError
+        For lists of unequal length and values that are no numbers.
+    """
+    records = document.records()
+    runs = []
+    for index, (record, line) in enumerate(zip(records.values, records.lines, strict=True)):
+        where = document.name if len(records.values) == 1 else f"{document.name}:{line}"
+        if not isinstance(record, dict) or why_not_record(record):
+            raise LogFormatError(
+                where, found="a record of another kind", expected="a vLLM benchmark result"
+            )
+        first = index == 0
+        runs.append(
+            _read_one(
+                document,
+                record,
+                part=str(index),
+                where=where,
+                options=options,
+                dropped=records.dropped if first else {},
+                cautions=records.cautions,
+            )
+        )
+    return runs
+
+
+def why_not_record(record: Mapping[str, Any]) -> str | None:
+    """Say why an appended record is not a vLLM result."""
+    missing = [key for key in _NEEDED if key not in record]
+    return f"no {missing[0]!r} key" if missing else None
+
+
+def _read_one(
+    document: Document,
+    record: Mapping[str, Any],
+    *,
+    part: str,
+    where: str,
+    options: ReadOptions,
+    dropped: Mapping[str, int],
+    cautions: tuple[Caution, ...],
+) -> Run:
+    info = _facts(record, options, where)
+    said: list[Caution] = list(cautions)
+    if options.client_version is None:
+        said.append(caution("client_version_unknown", tool="vLLM bench", bracket=_bracket(record)))
+    reported = reported_summary(record)
+    if not isinstance(record.get("ttfts"), list):
+        return build_run(
+            document,
+            part=part,
+            source_format="vllm",
+            columns={},
+            info=info,
+            reported=reported,
+            dropped=dropped,
+            cautions=said,
+        )
+    ttft = floats(record["ttfts"], f"{where}: ttfts")
+    output = integers(_list(record, "output_lens", where), f"{where}: output_lens")
+    chat = "chat" in f"{record.get('endpoint_type')} {record.get('backend')}"
+    gaps = Gaps.from_lists(_list(record, "itls", where), "chunk", f"{where}: itls")
+    gaps, ttft, counts, explained = split_gaps(gaps, ttft, output, chat=chat, where=where)
+    said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
+    said.extend(_chunk_cautions(gaps, output))
+    columns: dict[str, Any] = {
+        "ttft_s": ttft,
+        "output_tokens": output,
+        "decode_s": np.where((ttft > 0) & (output > 0), gaps.sums_s, np.nan),
+        "n_chunks": np.where(ttft > 0, gaps.lengths + 1.0, 0.0),
+    }
+    if record.get("input_lens") is not None:
+        columns["input_tokens"] = integers(
+            _list(record, "input_lens", where), f"{where}: input_lens"
+        )
+    if record.get("start_times") is not None:
+        starts = floats(_list(record, "start_times", where), f"{where}: start_times")
+        columns["start_s"] = starts
+        if record.get("latencies") is not None:
+            latencies = floats(_list(record, "latencies", where), f"{where}: latencies")
+            columns["end_s"] = np.where(latencies > 0, starts + latencies, np.nan)
+    for name, key in (("client_queue_s", "queue_times"), ("server_queue_s", "server_queue_times")):
+        if record.get(key) is not None:
+            columns[name] = floats(_list(record, key, where), f"{where}: {key}")
+    errors = _errors(record, where, len(ttft))
+    columns["error_kind"] = error_kinds(errors)
+    info["token_time_source"] = "gaps" if "start_s" in columns else "whole_run"
+    if counts.get("role_chunk") and info["ttft_def"] == "first_event":
+        info["ttft_def"] = "first_content"
+    if any(time == 0 and not error for time, error in zip(ttft, errors, strict=True)):
+        # The tool counts an empty stream as completed and averages its zero.
+        explained |= dict.fromkeys(("ttft_s", "requests_per_s", "e2e_s"), "reported_with_empties")
+    completed = record.get("completed")
+    n_failed = sum(bool(error) for error in errors)
+    if isinstance(completed, int) and len(ttft) - n_failed != completed:
+        said.append(
+            caution("completed_differs", reported=completed, recomputed=len(ttft) - n_failed)
+        )
+    return build_run(
+        document,
+        part=part,
+        source_format="vllm",
+        columns=columns,
+        info=info,
+        gaps=gaps,
+        errors=errors,
+        reported=reported,
+        explained=explained,
+        dropped={**dropped, **counts},
+        cautions=said,
+        clock_offset_s=None,
+    )
+
+
+def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[str, Any]:
+    rate, unbounded = request_rate(record.get("request_rate"), where)
+    burstiness = record.get("burstiness")
+    burstiness = float(burstiness) if isinstance(burstiness, int | float) else None
+    limit = record.get("max_concurrency")
+    load = "unknown"
+    if unbounded:
+        load = "closed" if limit else "burst"
+    elif rate is not None:
+        load = "poisson" if burstiness in (None, 1.0) else "gamma"
+        if burstiness == math.inf:
+            load, burstiness = "constant", None
+    duration = _positive(record.get("duration"))
+    end_epoch = _end_epoch(record.get("date"), options.time_zone, where)
+    start_epoch = end_epoch - duration if end_epoch is not None and duration else None
+    has_starts = isinstance(record.get("start_times"), list)
+    return {
+        "tool": "vllm bench serve",
+        "tool_version": options.client_version,
+        "model_id": _text(record.get("model_id")),
+        "tokenizer_id": _text(record.get("tokenizer_id")),
+        "precision": _text(record.get("dtype")),
+        "gpu_label": _text(record.get("gpu")),
+        "tp": _whole(record.get("tp", record.get("tensor_parallel_size"))),
+        "load_kind": load,
+        "rate_rps": rate,
+        "rate_unbounded": unbounded,
+        "max_concurrency": _whole(limit),
+        "burstiness": burstiness,
+        "repeat_no": _whole(record.get("run_number")),
+        "n_planned": _whole(record.get("num_prompts")),
+        "duration_s": duration,
+        "t0_epoch_s": start_epoch if has_starts else None,
+        "t0_quality": "end_stamp_minus_duration" if start_epoch and has_starts else "none",
+        "clock": "monotonic" if has_starts else "none",
+        "streaming": True,
+        "spec_decode": any(key.startswith("spec_decode_") for key in record) or None,
+        "ttft_def": _ttft_def(record, options),
+        "e2e_def": "last_token",
+        "gap_kind": "chunk",
+        "output_tokens_source": "usage",
+        "requested_input_tokens": _whole(record.get("random_input_len")),
+        "requested_output_tokens": _whole(record.get("random_output_len")),
+    }
+
+
+def request_rate(value: Any, where: str) -> tuple[float | None, bool]:
+    """Read a request rate: (rate or None, whether it is unbounded).
+
+    Raises
+    ------
+    LogFormatError
+        For a text that is neither a number nor "inf".
+    """
+    if value is None:
+        return None, False
+    try:
+        rate = float(value)
+    except (TypeError, ValueError):
+        if value == "trace":
+            return None, False
+        raise LogFormatError(
+            where, found=f"request_rate {value!r:.40}", expected='a number or "inf"'
+        ) from None
+    if math.isnan(rate):
+        return None, False
+    return (None, True) if math.isinf(rate) else (rate, False)
+
+
+def _ttft_def(record: Mapping[str, Any], options: ReadOptions) -> str:
+    if options.client_version is None:
+        return "unknown"
+    version = version_numbers(options.client_version)
+    if version >= (0, 33):
+        return "first_content_or_reasoning"
+    chat = "chat" in f"{record.get('endpoint_type')} {record.get('backend')}"
+    return "first_event" if chat else "first_content"
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Split a version into its leading numbers.
+
+    Examples
+    --------
+    >>> version_numbers("v0.32.1rc1"), version_numbers("0.4.6.post5")
+    ((0, 32, 1), (0, 4, 6))
+    """
+    numbers = []
+    for part in version.strip().lstrip("v").split("."):
+        digits = ""
+        for character in part:
+            if not character.isdigit():
+                break
+            digits += character
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers)
+
+
+def _bracket(record: Mapping[str, Any]) -> str:
+    for key, since in (
+        ("server_queue_times", "0.33"), ("latencies", "0.29-0.33"), ("start_times", "0.15-0.28"),
+        ("failed", "0.12-0.14"), ("max_concurrent_requests", "0.11"), ("endpoint_type", "0.9-0.10"),
+    ):  # fmt: skip
+        if key in record:
+            return since
+    return "before 0.11"
+
+
+def _end_epoch(date: Any, zone: str | None, where: str) -> float | None:
+    if zone is None or not isinstance(date, str):
+        return None
+    try:
+        stamp = datetime.strptime(date, "%Y%m%d-%H%M%S")
+    except ValueError:
+        return None
+    try:
+        return stamp.replace(tzinfo=ZoneInfo(zone)).timestamp()
+    except (ZoneInfoNotFoundError, ValueError):
+        raise LogFormatError(
+            where, found=f"the unknown time zone {zone!r}", expected="an IANA name"
+        ) from None
+
+
+def split_gaps(
+    gaps: Gaps, ttft: Any, output: Any, *, chat: bool, where: str
+) -> tuple[Gaps, Any, dict[str, int], dict[str, str]]:
+    """Take out of the gap lists what is no gap between two tokens.
+
+    Two things are found there: the TTFT itself as first entry (told by its value), and, on the chat
+    endpoint, the wait between the empty role chunk and the first content, in which case the first
+    token is the second event and TTFT grows by that wait.
+
+    Returns
+    -------
+    tuple
+        The gaps, the TTFT, counts by reason, and the explanations of the tool's own figures.
+    """
+    lengths = gaps.lengths
+    if len(lengths) != len(ttft) or len(output) != len(ttft):
+        raise LogFormatError(
+            where,
+            found=f"lists of unequal length (ttfts {len(ttft)}, itls {len(lengths)}, output_lens "
+            f"{len(output)})",
+            expected="one entry a request in each",
+        )
+    explained = {"tpot_s": "reported_past_last_token", "e2e_s": "reported_past_last_token"}
+    firsts = gaps.firsts_s
+    filled = (lengths > 0) & (ttft > 0)
+    if not filled.any():
+        return gaps, ttft, {}, explained
+    holds_ttft = filled & _begins_with_ttft(gaps, ttft, output)
+    if holds_ttft.any():
+        explained = dict.fromkeys(("tpot_s", "e2e_s", "itl_s"), "reported_with_ttft_in_gaps")
+        counted = {"ttft_in_gaps": int(holds_ttft.sum())}
+        return gaps.without_first(holds_ttft), ttft, counted, explained
+    if not chat:
+        return gaps, ttft, {}, explained
+    rest = gaps.without_first(filled).flat_s
+    typical = float(np.median(rest)) if rest.size else math.inf
+    with np.errstate(invalid="ignore"):
+        role = filled & ((lengths == output) | (firsts < 0.1 * typical))
+    judged = filled & (lengths > 1)
+    if judged.any() and role[judged].mean() >= 0.9:
+        moved = np.where(role, ttft + np.nan_to_num(firsts), ttft)
+        explained |= dict.fromkeys(("ttft_s", "itl_s", "tpot_s"), "reported_with_role_chunk")
+        return gaps.without_first(role), moved, {"role_chunk": int(role.sum())}, explained
+    return gaps, ttft, {}, explained
+
+
+def _begins_with_ttft(gaps: Gaps, ttft: Any, output: Any) -> Any:
+    """Mark the requests whose gap list begins with the TTFT, by value and only file by file.
+
+    A list of one entry a token whose first is the TTFT tells by itself. In a shorter list (several
+    tokens a chunk) an equal first entry may be chance, as with constant times: there it counts
+    only where it is exact and unlike the second.
+    """
+    firsts, lengths = gaps.firsts_s, gaps.lengths
+    filled = (lengths > 0) & (ttft > 0)
+    seconds = gaps.without_first(filled).firsts_s
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(firsts - ttft)
+        one_a_token = filled & (lengths == output) & (apart <= 1e-3)
+        exact = filled & (lengths < output) & (apart <= 1e-9)
+        exact &= np.abs(seconds - firsts) > 0.1 * firsts
+    if filled.any() and one_a_token[filled].mean() >= 0.9:
+        return one_a_token
+    several = filled & (lengths > 1)
+    if several.sum() > 1 and exact[several].mean() >= 0.9:
+        return exact
+    return np.zeros(len(ttft), dtype=bool)
+
+
+def _chunk_cautions(gaps: Gaps, output: Any) -> list[Caution]:
+    filled = (gaps.lengths > 0) & (output > 1)
+    if not filled.any():
+        return []
+    per_chunk = float((output[filled] - 1).sum() / gaps.lengths[filled].sum())
+    return (
+        [caution("several_tokens_a_chunk", tokens_per_chunk=per_chunk)] if per_chunk > 1.05 else []
+    )
+
+
+_METRICS = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s",
+            "e2e_latency": "e2e_s"}  # fmt: skip
+
+
+def reported_summary(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """Collect the tool's own summary in base units; its zeros for "none" are left out."""
+    nothing = record.get("completed") == 0
+    result: dict[str, float | None] = {}
+    for key, value in record.items():
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        statistic, _, rest = key.partition("_")
+        metric = _METRICS.get(rest.removesuffix("_ms"))
+        if metric is None or not rest.endswith("_ms"):
+            continue
+        statistic = "p50" if statistic == "median" else statistic
+        if not (nothing or value == 0):
+            result[f"{metric}.{statistic}"] = value / 1000
+    for key, name in (
+        ("request_throughput", "requests_per_s.value"),
+        ("output_throughput", "output_tokens_per_s.value"),
+        ("input_throughput", "input_tokens_per_s.value"),
+        ("request_goodput", "goodput_requests_per_s.value"),
+        ("request_goodput:", "goodput_requests_per_s.value"),
+        ("total_input_tokens", "input_tokens.sum"),
+        ("total_output_tokens", "output_tokens.sum"),
+        ("completed", "requests.completed"),
+        ("failed", "requests.failed"),
+    ):
+        if isinstance(record.get(key), int | float):
+            result[name] = float(record[key])
+    return result
+
+
+def _list(record: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = record.get(key)
+    if not isinstance(value, list):
+        raise LogFormatError(where, found=f"no list {key!r}", expected="one entry a request")
+    return value
+
+
+def _errors(record: Mapping[str, Any], where: str, n: int) -> list[str | None]:
+    if record.get("errors") is None:
+        return [None] * n
+    return [str(error) if error else None for error in _list(record, "errors", where)]
+
+
+def _positive(value: Any) -> float | None:
+    if isinstance(value, int | float) and math.isfinite(value) and value > 0:
+        return float(value)
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return int(number) if math.isfinite(number) and number == int(number) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
