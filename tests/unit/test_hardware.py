@@ -150,6 +150,8 @@ def test_one_48_gb_card_is_not_two_of_24():
         ("RTX 4090D", "NVIDIA GeForce RTX 4090 D", 24564.0, []),
         ("RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation", 49140.0, []),
         ("L40S", "NVIDIA L20", 46068.0, ["identity_model"]),
+        ("L40S", "NVIDIA L40S", 46068.0, []),
+        ("L40S", "NVIDIA L40S", 44000.0, ["identity_memory"]),
         ("V100 SXM2", "Tesla V100-SXM2-32GB", 32768.0, []),
     ],
 )
@@ -158,13 +160,9 @@ def test_model_variant_and_memory(label, device, memory, found):
 
 
 def test_the_largest_power_limit_tells_builds_apart_where_the_name_does_not():
-    assert blocked(
-        "H800 80GB PCIe", 1, cards(name="NVIDIA H800", memory=81559.0, power_max_w=700.0)
-    ) == ["identity_form_factor"]
-    assert (
-        blocked("H800 80GB SXM5", 1, cards(name="NVIDIA H800", memory=81559.0, power_max_w=700.0))
-        == []
-    )
+    board = cards(name="NVIDIA H800", memory=81559.0, power_max_w=700.0)
+    assert blocked("H800 80GB PCIe", 1, board) == ["identity_form_factor"]
+    assert blocked("H800 80GB SXM5", 1, board) == []
     unknown = told("H800 80GB SXM5", 1, cards(name="NVIDIA H800", memory=81559.0))[1]
     assert unknown == ["identity_form_unverified"]
 

@@ -32,6 +32,8 @@ BLOCKING_IDENTITY_CODES = frozenset(
 
 # Catalogue figures are marketing gigabytes; the driver reports MiB less what it reserves.
 MEMORY_TOLERANCE = 0.05
+# Error correction of GDDR6 boards takes a sixteenth of the memory (an L40S reads 46,068 MiB).
+GDDR_ECC_SHARE = 15 / 16
 POWER_TOLERANCE = 0.25
 _NVLINK = re.compile(r"^NV\d+$")
 
@@ -122,7 +124,7 @@ def _memory(row: CatalogueRow, gpus: int, identity: DeviceIdentity, gib: float) 
     """Compare memory, and name the two ways in which 48 GB is mistaken for 2 x 24 GB."""
     assert row.memory_gb is not None
     ratio = gib / row.memory_gb
-    if abs(ratio - 1.0) <= MEMORY_TOLERANCE:
+    if abs(ratio - 1.0) <= MEMORY_TOLERANCE or abs(ratio / GDDR_ECC_SHARE - 1.0) <= 0.01:
         return []
     said = f"{gib * 1024:,.0f} MiB"
     if identity.count >= 2 * gpus and abs(2 * ratio - 1.0) <= MEMORY_TOLERANCE:
