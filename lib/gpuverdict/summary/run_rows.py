@@ -269,7 +269,7 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
         said = (caution("ramp_included"),)
     sampled = int((run.info.get("dropped") or {}).get("sampled_away", 0) or 0)
     tokens = None if sampled else tokens_in_window(run, window)
-    lost = (caution("sampled_away", n=sampled),) if sampled else ()
+    lost = (caution("rows_sampled_away", n=sampled),) if sampled else ()
 
     def rate(metric: str, count: float | None, n: int, extra: tuple[Caution, ...] = ()) -> Row:
         value = None if count is None or not length else count / length

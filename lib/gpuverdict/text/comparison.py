@@ -25,10 +25,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("No request succeeded.", "Look at the errors; there is no latency to show."),
         "zh": ("没有成功的请求。", "请查看错误信息；没有可展示的时延。"),
     },
-    "not_streamed": {
-        "en": ("The responses were not streamed, so no first token was seen.", "Test with streaming on."),
-        "zh": ("响应未流式返回，无法得到首 token 时间。", "请开启流式输出后重测。"),
-    },
     "not_in_log": {
         "en": ("The log does not hold {metric}.", ""),
         "zh": ("日志中没有 {metric}。", ""),
@@ -83,7 +79,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("The whole run, ramp-up and drain included.", ""),
         "zh": ("整个运行，包含爬升与收尾。", ""),
     },
-    "sampled_away": {
+    "rows_sampled_away": {
         "en": ("The tool kept only a sample: {n} requests are not in the file.", "Record every request."),
         "zh": ("工具只保留了抽样：文件缺少 {n} 个请求。", "请记录全部请求。"),
     },
