@@ -17,6 +17,7 @@ import polars as pl
 from gpuverdict.campaign import Arm, Campaign, ComparisonSpec
 from gpuverdict.campaign.reading import factor_value
 from gpuverdict.errors import Caution
+from gpuverdict.hardware import BLOCKING_IDENTITY_CODES
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.summary import Summary
 from gpuverdict.summary.campaign import RunFacts
@@ -119,8 +120,7 @@ def compare_designs(
     spec : ComparisonSpec
         Which arms, the treatment, an analyst's overrides.
     identity : mapping
-        arm -> cautions of the device check (`hardware.check_identity`); those with a code that
-        starts with `identity_` refuse.
+        arm -> cautions of the device check (`hardware.check_identity`); the blocking ones refuse.
 
     Returns
     -------
@@ -147,8 +147,8 @@ def compare_designs(
         _compare_fact(arms, key, treatment, refused)
     for name in names:
         said = identity.get(name, ())
-        refused += [("gpu", c) for c in said if c.code.startswith("identity_")]
-        caveats += [c for c in said if not c.code.startswith("identity_")]
+        refused += [("gpu", c) for c in said if c.code in BLOCKING_IDENTITY_CODES]
+        caveats += [c for c in said if c.code not in BLOCKING_IDENTITY_CODES]
     if spec.treatment:
         # The device is not the question here: a difference in it widens the scope.
         scope_factors += [

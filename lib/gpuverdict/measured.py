@@ -22,6 +22,7 @@ from gpuverdict.campaign.inputs import natural_key
 from gpuverdict.errors import CampaignError, Caution
 from gpuverdict.schema import Trace
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
+from gpuverdict.telemetry.inventory import merge_inventories
 from gpuverdict.text import caution
 
 __all__ = ["Lost", "Measured", "MeasuredRun", "level_label", "measure"]
@@ -168,7 +169,10 @@ def measure(
         runs=tuple(runs),
         probes=probes,
         traces={a: tuple(t for e in by_arm[a] for t in e.traces) for a in campaign.arms},
-        inventory={a: _merged(e.inventory for e in by_arm[a]) for a in campaign.arms},
+        inventory={
+            a: merge_inventories(e.inventory for e in by_arm[a] if e.inventory is not None)
+            for a in campaign.arms
+        },
         server_metrics={a: _merged(e.server_metrics for e in by_arm[a]) for a in campaign.arms},
         server_logs={
             a: tuple(f.path for arm, f in files if arm == a and f.role == "server_logs")

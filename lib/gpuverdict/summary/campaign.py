@@ -11,18 +11,32 @@ from typing import Any
 import pandas as pd
 import polars as pl
 
+from gpuverdict.align import place
 from gpuverdict.campaign import Campaign
+from gpuverdict.energy import window_telemetry
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, measure
 from gpuverdict.schema import METRICS, SUMMARY, TOKEN_GAPS, Run, empty, polars_schema
 from gpuverdict.steady import Window, find_windows, whole_run
 from gpuverdict.summary.run_rows import Row, run_rows
+from gpuverdict.text import caution
+from gpuverdict.units import Estimate
 
 __all__ = ["RunFacts", "Summary", "summarize", "summarize_measured"]
 
 # Windows beside the steady one: what the verdict would be with half and with double the cut.
 _SENSITIVITY = (("half_cut", 0.5), ("double_cut", 2.0))
 _SENSITIVE = {("tpot_s", "p50"), ("ttft_s", "p50"), ("output_tokens_per_s", "value")}
+
+
+TELEMETRY = (
+    "power_w",
+    "energy_j",
+    "memory_used_mib",
+    "sm_clock_mhz",
+    "sm_clock_spread_ratio",
+    "throttled_ratio",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +144,7 @@ def _one_run(
     rows_of = functools.partial(
         run_rows, run, slo=campaign.slo_of(placed.workload), gpus=campaign.arms[placed.arm].gpus
     )
-    place = {
+    where = {
         "arm": placed.arm,
         "workload": placed.workload,
         "level": placed.level_key,
@@ -138,19 +152,21 @@ def _one_run(
     }
     records = []
     if window.kind == "steady":
-        records += [_record(run, window, row, place, "steady") for row in rows_of(window)]
+        rows = rows_of(window)
+        rows += _telemetry(measured, placed, run, window, rows)
+        records += [_record(run, window, row, where, "steady") for row in rows]
         for name, other in alternatives.items():
             if other.kind == "steady":
                 records += [
-                    _record(run, other, row, place, name)
+                    _record(run, other, row, where, name)
                     for row in rows_of(other)
                     if (row.metric, row.statistic) in _SENSITIVE
                 ]
     whole = whole_run(run)
     skip = int(placed.level.get("concurrency", 0))
-    records += [
-        _record(run, whole, row, place, "whole_run") for row in rows_of(whole, skip_first=skip)
-    ]
+    rows = rows_of(whole, skip_first=skip)
+    rows += _telemetry(measured, placed, run, whole, rows)
+    records += [_record(run, whole, row, where, "whole_run") for row in rows]
     ok = run.requests.filter(pl.col("status") == "ok", pl.col("phase") == "main")
     counts = run.requests.filter(pl.col("phase") == "main")["status"].value_counts()
     fact = RunFacts(
@@ -162,6 +178,39 @@ def _one_run(
         output_lengths=tuple(ok["output_tokens"].drop_nulls()),
     )
     return records, fact
+
+
+def _telemetry(
+    measured: Measured, placed: MeasuredRun, run: Run, window: Window, rows: Sequence[Row]
+) -> list[Row]:
+    """Power, energy, memory and clocks of the window, from the trace that covers it."""
+    gpus = measured.campaign.arms[placed.arm].gpus
+    said: tuple[Caution, ...] = (caution("no_trace", arm=placed.arm),)
+    found: Mapping[str, Estimate] = {}
+    for trace in measured.traces[placed.arm]:
+        offset, cautions = place(run, trace)
+        said = cautions
+        if offset is None or window.end_s is None or not window.length_s:
+            continue
+        found = window_telemetry(trace, offset + window.start_s, offset + window.end_s, gpus=gpus)
+        break
+    new = []
+    for metric in TELEMETRY:
+        estimate = found.get(metric, Estimate(value=None, cautions=said))
+        new.append(
+            Row(metric=metric, statistic="value", value=estimate.value, n=estimate.n,
+                cautions=(*(said if found else ()), *estimate.cautions))
+        )  # fmt: skip
+    energy = next(row for row in new if row.metric == "energy_j")
+    rate = next((r.value for r in rows if r.metric == "output_tokens_per_s"), None)
+    per_token = None
+    if energy.value is not None and rate and window.length_s:
+        per_token = energy.value / (rate * window.length_s)
+    new.append(
+        Row(metric="energy_per_output_token_j", statistic="value", value=per_token, n=energy.n,
+            cautions=energy.cautions)
+    )  # fmt: skip
+    return new
 
 
 def _record(

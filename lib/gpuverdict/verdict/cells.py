@@ -140,7 +140,7 @@ def decide_cell(
         "metric": key.metric, "statistic": key.statistic, "margin": options["margin"],
         "modifiers": tuple(dict.fromkeys(modifiers)), "cautions": tuple(cautions),
     }  # fmt: skip
-    place = {"key": key, "level": level, "window": window,
+    place: dict[str, Any] = {"key": key, "level": level, "window": window,
              "baseline_runs": tuple(a), "candidate_runs": tuple(b)}  # fmt: skip
     values = [v for _, v in a], [v for _, v in b]
     if refusals:

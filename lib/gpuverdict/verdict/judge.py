@@ -15,11 +15,13 @@ from gpuverdict import stats
 from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.design import Comparability, cell_design, compare_designs
 from gpuverdict.errors import Caution
+from gpuverdict.health import Health
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.schema import METRICS
 from gpuverdict.stats import Comparison
 from gpuverdict.summary import Summary
 from gpuverdict.text import caution
+from gpuverdict.units import format_ratio
 from gpuverdict.verdict.cells import (
     TESTED,
     Cell,
@@ -87,7 +89,7 @@ def judge(
     spec: ComparisonSpec,
     *,
     identity: Mapping[str, Sequence[Caution]] | None = None,
-    drifting: Mapping[str, Sequence[str]] | None = None,
+    health: Health | None = None,
 ) -> Verdict:
     """Decide a comparison.
 
@@ -99,8 +101,9 @@ def judge(
         One expanded entry of `campaign.comparisons`.
     identity : mapping, optional
         arm -> cautions of the device check.
-    drifting : mapping, optional
-        run_id -> metrics that drift by more than 2 % in that run.
+    health : Health, optional
+        Drifting runs make their arm undecided; disturbed ones are named, and the verdict is given
+        with and without them.
 
     Returns
     -------
@@ -112,12 +115,15 @@ def judge(
     over the headlines. Equivalence is tested first and on the unadjusted interval.
     """
     comparability = compare_designs(measured, summary, spec, identity or {})
-    cells = _cells(measured, summary, spec, comparability, drifting or {})
+    drifting = health.drifting() if health else {}
+    cells = _cells(measured, summary, spec, comparability, drifting)
     cells = _families(cells)
     floors = _client_floors(measured, summary, spec, comparability)
     if floors is not None:
         cells = [with_client_floor(c, _floor(c, floors)) for c in cells]
     cells = _sensitivity(summary, measured, spec, cells)
+    if health:
+        cells = [_with_disturbances(c, measured, spec, health) for c in cells]
     cells = [_with_tipping_point(c, comparability) for c in cells]
     headline = _headlines(measured, spec, comparability, cells)
     return Verdict(
@@ -159,7 +165,10 @@ def _cells(
     ]
     cells: list[Cell] = []
     for workload, level_key in places:
-        runs = tuple(arm.get((workload, level_key), []) for arm in by_level)
+        runs = (
+            by_level[0].get((workload, level_key), []),
+            by_level[1].get((workload, level_key), []),
+        )
         level = json.loads(level_key)
         out = infeasible.get((workload, level_key), {})
         if not runs[0] or not runs[1] or out:
@@ -371,6 +380,45 @@ def _sensitivity(
     return out
 
 
+def _with_disturbances(
+    cell: Cell, measured: Measured, spec: ComparisonSpec, health: Health
+) -> Cell:
+    """Name the disturbed runs of a cell, and say what it reads without them."""
+    stalled: list[set[int]] = []
+    said: list[Caution] = []
+    for arm in (spec.baseline, str(spec.candidate)):
+        out = set()
+        for run in measured.runs_of(arm):
+            found = health.runs[run.run_id]
+            if (run.workload, run.level_key) == (
+                cell.key.workload,
+                cell.key.level,
+            ) and found.disturbed:
+                out.add(run.repeat_no)
+                at = found.disturbance.at_s if found.disturbance else None
+                said.append(caution("disturbed_run", arm=arm, repeat=run.repeat_no, at_s=at or 0.0))
+        stalled.append(out)
+    if not said:
+        return cell
+    c = cell.comparison
+    sides = [
+        [v for r, v in runs if r not in out and v is not None]
+        for runs, out in zip((cell.baseline_runs, cell.candidate_runs), stalled, strict=True)
+    ]
+    if cell.rung <= 4 and c.p_value is not None and c.metric != "error_ratio":
+        without = stats.compare_arms(
+            *sides, metric=c.metric, statistic=c.statistic, margin=c.margin
+        )
+        said.append(
+            caution("without_disturbed", word=without.verdict,
+                    ratio=format_ratio(without.ratio, without.low, without.high))
+        )  # fmt: skip
+    return replace(
+        cell,
+        comparison=replace(c, modifiers=(*c.modifiers, "disturbed"), cautions=(*c.cautions, *said)),
+    )
+
+
 def _with_tipping_point(cell: Cell, comparability: Comparability) -> Cell:
     if comparability.level != "caveats" or cell.verdict not in _WORDS:
         return cell
@@ -459,7 +507,7 @@ def _actions(measured: Measured, spec: ComparisonSpec, cells: Sequence[Cell]) ->
     for cell in cells:
         if ".".join((cell.key.metric, cell.key.statistic)) in measured.campaign.primary:
             by_place[(cell.key.workload, cell.key.level)].append(cell)
-    for (_, _level), group in by_place.items():
+    for group in by_place.values():
         level = level_label(group[0].level)
         undecided = [c for c in group if c.verdict == "inconclusive"]
         more = [c.comparison.runs_needed for c in undecided if c.comparison.runs_needed]
