@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
-from gpuverdict.ingest import guidellm, vllm
+from gpuverdict.ingest import aiperf, aiperf_summary, guidellm, sglang, vllm
 from gpuverdict.schema import Run
 
 __all__ = ["DIALECTS", "Dialect", "read_any", "read_document", "read_run", "recognise"]
@@ -35,7 +35,10 @@ class Dialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="vllm", kind="requests", module=vllm),
+    Dialect(name="sglang", kind="requests", module=sglang),
     Dialect(name="guidellm", kind="requests", module=guidellm),
+    Dialect(name="aiperf", kind="requests", module=aiperf),
+    Dialect(name="aiperf_summary", kind="requests", module=aiperf_summary),
 )
 
 _MOST_KEYS = 20

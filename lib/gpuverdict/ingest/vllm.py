@@ -319,7 +319,7 @@ def split_gaps(
             expected="one entry a request in each",
         )
     explained = {"tpot_s": "reported_past_last_token", "e2e_s": "reported_past_last_token"}
-    firsts = gaps.firsts_s
+    firsts = gaps.nth_s(0)
     filled = (lengths > 0) & (ttft > 0)
     if not filled.any():
         return gaps, ttft, {}, explained
@@ -349,9 +349,9 @@ def _begins_with_ttft(gaps: Gaps, ttft: Any, output: Any) -> Any:
     tokens a chunk) an equal first entry may be chance, as with constant times: there it counts
     only where it is exact and unlike the second.
     """
-    firsts, lengths = gaps.firsts_s, gaps.lengths
+    firsts, lengths = gaps.nth_s(0), gaps.lengths
     filled = (lengths > 0) & (ttft > 0)
-    seconds = gaps.without_first(filled).firsts_s
+    seconds = gaps.nth_s(1)
     with np.errstate(invalid="ignore"):
         apart = np.abs(firsts - ttft)
         one_a_token = filled & (lengths == output) & (apart <= 1e-3)
