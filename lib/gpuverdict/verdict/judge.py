@@ -115,9 +115,9 @@ def judge(
     over the headlines. Equivalence is tested first and on the unadjusted interval.
     """
     comparability = compare_designs(measured, summary, spec, identity or {})
-    drifting = health.drifting() if health else {}
-    cells = _cells(measured, summary, spec, comparability, drifting)
-    cells = _families(cells)
+    cells = _families(_cells(measured, summary, spec, comparability))
+    if health:
+        cells = [_with_drift(c, measured, spec, health.drifting()) for c in cells]
     floors = _client_floors(measured, summary, spec, comparability)
     if floors is not None:
         cells = [with_client_floor(c, _floor(c, floors)) for c in cells]
@@ -147,7 +147,6 @@ def _by_level(runs: Sequence[MeasuredRun]) -> dict[tuple[str, str], list[Measure
 
 def _cells(
     measured: Measured, summary: Summary, spec: ComparisonSpec, comparability: Comparability,
-    drifting: Mapping[str, Sequence[str]],
 ) -> list[Cell]:  # fmt: skip
     names = (spec.baseline, str(spec.candidate))
     by_level = [_by_level(measured.runs_of(name)) for name in names]
@@ -182,7 +181,7 @@ def _cells(
         design = cell_design(summary, runs[0], runs[1])
         for metric, statistic in wanted:
             key = CellKey(workload=workload, level=level_key, metric=metric, statistic=statistic)
-            options = _options(measured, summary, spec, key, runs, drifting)
+            options = _options(measured, summary, spec, key, runs)
             rows = grouped.get((workload, level_key, metric, statistic), empty)
             if rows.value.notna().sum() == 0 and metric == "prefill_tokens_per_s":
                 continue  # only a run with one request at a time has it
@@ -243,7 +242,7 @@ def _one_sided(
 
 def _options(
     measured: Measured, summary: Summary, spec: ComparisonSpec, key: CellKey,
-    runs: tuple[Sequence[MeasuredRun], ...], drifting: Mapping[str, Sequence[str]],
+    runs: tuple[Sequence[MeasuredRun], ...],
 ) -> dict[str, Any]:  # fmt: skip
     campaign = measured.campaign
     arms = (campaign.arms[spec.baseline], campaign.arms[str(spec.candidate)])
@@ -254,7 +253,6 @@ def _options(
         floor = stats.NoiseFloor(
             sd_log=stored.log_sd[key.metric], n=stored.runs, source=stored.campaign
         )
-    drift = tuple(sum(key.metric in drifting.get(r.run_id, ()) for r in arm) for arm in runs)
     lengths = [summary.facts[r.run_id].window.length_s for arm in runs for r in arm]
     failures = None
     if key.metric == "error_ratio":
@@ -270,7 +268,6 @@ def _options(
         "arms": (spec.baseline, str(spec.candidate)),
         "same_card": bool(arms[0].cards) and arms[0].cards == arms[1].cards,
         "short_window": any(length is None or length < 10 for length in lengths),
-        "drifting_runs": drift,
         "failures": failures,
     }
 
@@ -378,6 +375,34 @@ def _sensitivity(
         out.append(replace(cell, comparison=replace(comparison, cautions=(*comparison.cautions, *moved)))
                    if moved else cell)  # fmt: skip
     return out
+
+
+def _with_drift(
+    cell: Cell, measured: Measured, spec: ComparisonSpec, drifting: Mapping[str, Sequence[str]]
+) -> Cell:
+    """Withdraw the word where two runs of an arm drift in the metric under test.
+
+    The interval and the p stay: they are what the word would have rested on.
+    """
+    if cell.comparison.p_value is None:
+        return cell
+    c = cell.comparison
+    for arm in (spec.baseline, str(spec.candidate)):
+        n = sum(
+            cell.key.metric in drifting.get(run.run_id, ())
+            for run in measured.runs_of(arm)
+            if (run.workload, run.level_key) == (cell.key.workload, cell.key.level)
+        )
+        if n >= 2:
+            c = replace(
+                c,
+                verdict="inconclusive",
+                may_be_equivalent=False,
+                cautions=(*c.cautions, caution("drifting_arm", arm=arm, n=n)),
+            )
+        if n and "drift" not in c.modifiers:
+            c = replace(c, modifiers=(*c.modifiers, "drift"))
+    return replace(cell, comparison=c)
 
 
 def _with_disturbances(
