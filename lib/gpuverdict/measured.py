@@ -50,6 +50,11 @@ class MeasuredRun:
         return str(self.stored.info["run_id"])
 
     @property
+    def key(self) -> str:
+        """Identifier of the run in its arm: one log may, wrongly, stand in two arms."""
+        return f"{self.arm}/{self.run_id}"
+
+    @property
     def level_key(self) -> str:
         """The level as sorted JSON: what frames are grouped by."""
         return json.dumps(dict(self.level), sort_keys=True)
@@ -70,6 +75,7 @@ class Measured:
     """A campaign with its data: runs, probes, traces, inventories; what was lost; what was read."""
 
     campaign: Campaign
+    store: Path
     runs: tuple[MeasuredRun, ...]
     probes: Mapping[str, tuple[StoredRun, ...]]
     traces: Mapping[str, tuple[Trace, ...]]
@@ -166,6 +172,7 @@ def measure(
         lost += [_unexpected(campaign, arm, e) for e in by_arm[arm] if _is_unexpected(e)]
     return Measured(
         campaign=campaign,
+        store=store,
         runs=tuple(runs),
         probes=probes,
         traces={a: tuple(t for e in by_arm[a] for t in e.traces) for a in campaign.arms},
