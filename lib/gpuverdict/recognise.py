@@ -16,7 +16,16 @@ from typing import Any, Literal
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
-from gpuverdict.ingest import aiperf, aiperf_summary, guidellm, sglang, vllm
+from gpuverdict.ingest import (
+    aiperf,
+    aiperf_summary,
+    guidellm,
+    inference_perf,
+    inference_perf_stage,
+    llmperf,
+    sglang,
+    vllm,
+)
 from gpuverdict.schema import Run
 
 __all__ = ["DIALECTS", "Dialect", "read_any", "read_document", "read_run", "recognise"]
@@ -39,6 +48,9 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="guidellm", kind="requests", module=guidellm),
     Dialect(name="aiperf", kind="requests", module=aiperf),
     Dialect(name="aiperf_summary", kind="requests", module=aiperf_summary),
+    Dialect(name="inference_perf", kind="requests", module=inference_perf),
+    Dialect(name="inference_perf_stage", kind="requests", module=inference_perf_stage),
+    Dialect(name="llmperf", kind="requests", module=llmperf),
 )
 
 _MOST_KEYS = 20
