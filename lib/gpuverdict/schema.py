@@ -213,6 +213,8 @@ METRICS: dict[str, Metric] = {
                  formula="first token - start"),
     "tpot_s": _m("s", "TPOT", "每 token 时延（TPOT）", "lower", distribution=True,
                  formula="(last token - first token) / (output tokens - 1)"),
+    "tpot_token_weighted_s": _m("s", "TPOT, token-weighted", "按 token 加权的 TPOT", "lower",
+                                formula="sum of decode times / sum of (output tokens - 1)"),
     "itl_s": _m("s", "ITL", "token 间隔（ITL）", "lower", distribution=True,
                 formula="gap between two tokens"),
     "chunk_gap_s": _m("s", "gap between chunks", "数据块间隔", "lower", distribution=True,

@@ -1,5 +1,275 @@
-"""Sentences about comparison."""
+"""Sentences about what may be compared, and why not."""
 
 from __future__ import annotations
 
-SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
+SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
+    "duplicate_file": {
+        "en": (
+            "{path} holds the same bytes as {other} (arm {arm}); it was read once.",
+            "Remove one of them, or name the real repeat.",
+        ),
+        "zh": ("{path} 与 {other} 内容相同（组 {arm}），只读取一次。", "删除其中一个，或指定真正的重复测试文件。"),
+    },
+    "first_run_excluded": {
+        "en": ("The first run of arm {arm} is left out by the campaign's rule ({n} levels).", ""),
+        "zh": ("按测试计划的规则，组 {arm} 的首轮未计入（{n} 个负载档）。", ""),
+    },
+    "short_of_plan": {
+        "en": (
+            "{path} holds {n_rows} of {planned} planned requests.",
+            "Find out why the run ended early, and repeat it.",
+        ),
+        "zh": ("{path} 只有 {n_rows} 条请求，计划为 {planned} 条。", "查明提前结束的原因并重测。"),
+    },
+    "no_successful_request": {
+        "en": ("No request succeeded.", "Look at the errors; there is no latency to show."),
+        "zh": ("没有成功的请求。", "请查看错误信息；没有可展示的时延。"),
+    },
+    "not_in_log": {
+        "en": ("The log does not hold {metric}.", ""),
+        "zh": ("日志中没有 {metric}。", ""),
+    },
+    "needs_two": {
+        "en": ("A spread of {metric} needs two values.", ""),
+        "zh": ("计算 {metric} 的离散程度至少需要两个值。", ""),
+    },
+    "tpot_of_short_outputs": {
+        "en": ("No output has {tokens} tokens; TPOT rests on shorter ones.", "Ask for longer outputs."),
+        "zh": ("没有达到 {tokens} 个 token 的输出，TPOT 基于更短的输出。", "请使用更长的输出长度。"),
+    },
+    "tpot_undefined": {
+        "en": ("{n} of {total} outputs have fewer than two tokens and no TPOT; they are left out of it.", ""),
+        "zh": ("{total} 个输出中有 {n} 个不足两个 token，没有 TPOT，未计入。", ""),
+    },
+    "user_perceived": {
+        "en": ("This is what a user sees, prefill stalls included; not the device's decode step.", ""),
+        "zh": ("这是用户感知的速度，包含预填充造成的停顿，并非设备解码步速。", ""),
+    },
+    "no_gaps_in_log": {
+        "en": ("The log holds no times between tokens.", "Use TPOT, or a client that records token gaps."),
+        "zh": ("日志没有 token 间隔。", "请使用 TPOT，或使用会记录 token 间隔的压测工具。"),
+    },
+    "bursty_gaps": {
+        "en": (
+            "The median gap ({median_s:.3g} s) is far below the mean ({mean_s:.3g} s): several tokens "
+            "share an event, so percentiles of gaps mean nothing.",
+            "Read TPOT instead.",
+        ),
+        "zh": (
+            "间隔中位数（{median_s:.3g} s）远低于均值（{mean_s:.3g} s）：多个 token 共享一个事件，间隔分位数没有意义。",
+            "请改看 TPOT。",
+        ),
+    },
+    "gaps_are_not_tokens": {
+        "en": (
+            "The gaps are per {kind} ({events} gaps for {tokens} tokens), not per token.",
+            "Read TPOT, or the gap between chunks under its own name.",
+        ),
+        "zh": ("间隔按 {kind} 记录（{tokens} 个 token 只有 {events} 个间隔），不是逐 token。", "请看 TPOT，或单独的数据块间隔。"),
+    },
+    "no_duration": {
+        "en": ("The log holds no duration, so no rate can be formed.", ""),
+        "zh": ("日志没有时长，无法计算速率。", ""),
+    },
+    "even_spread": {
+        "en": ("The log has no token times; tokens are spread evenly between first and last.", ""),
+        "zh": ("日志没有逐 token 时间；token 在首末之间均匀分布。", ""),
+    },
+    "ramp_included": {
+        "en": ("The whole run, ramp-up and drain included.", ""),
+        "zh": ("整个运行，包含爬升与收尾。", ""),
+    },
+    "rows_sampled_away": {
+        "en": ("The tool kept only a sample: {n} requests are not in the file.", "Record every request."),
+        "zh": ("工具只保留了抽样：文件缺少 {n} 个请求。", "请记录全部请求。"),
+    },
+    "prefill_under_load": {
+        "en": (
+            "A prefill rate needs one request at a time; under load TTFT holds the queue.",
+            "Run a probe at concurrency 1 over several prompt lengths.",
+        ),
+        "zh": ("预填充速率需要单请求测试；有负载时 TTFT 含排队。", "请在并发 1 下用多种输入长度做探测。"),
+    },
+    "unloaded_client_side": {
+        "en": ("Unloaded, seen from the client: it includes network, tokenising and one step.", ""),
+        "zh": ("无负载、客户端视角：包含网络、分词和一个解码步。", ""),
+    },
+    "cached_prompts": {
+        "en": ("Part of the prompts came from the prefix cache; only computed tokens count.", ""),
+        "zh": ("部分输入命中前缀缓存，仅统计实际计算的 token。", ""),
+    },
+    "no_slo": {
+        "en": ("No SLO is stated, so there is no goodput.", "Add `slo:` to the campaign file."),
+        "zh": ("未声明 SLO，无法计算有效吞吐。", "请在 campaign.yaml 中添加 `slo:`。"),
+    },
+    "reported_by_tool": {
+        "en": ("As the tool reported it; the file holds no request rows.", "Record per-request details."),
+        "zh": ("为工具自报数值；文件没有逐请求记录。", "请记录逐请求明细。"),
+    },
+    "not_in_summary": {
+        "en": ("The file's summary does not hold {metric} {statistic}.", "Record per-request details."),
+        "zh": ("文件的汇总没有 {metric} {statistic}。", "请记录逐请求明细。"),
+    },
+    "no_trace": {
+        "en": ("No GPU trace was recorded for arm {arm}.", "Record one with `gpuverdict record`."),
+        "zh": ("组 {arm} 没有 GPU 采样记录。", "请用 `gpuverdict record` 记录。"),
+    },
+    "refused_factor": {
+        "en": (
+            "{factor} differs: {baseline} against {candidate}. These are two different jobs.",
+            "Measure both arms with the same {factor}, or declare it as the treatment.",
+        ),
+        "zh": ("{factor} 不同：{baseline} 对 {candidate}，两者不是同一任务。", "两组使用相同的 {factor}，或将其声明为 treatment。"),
+    },
+    "factor_differs": {
+        "en": ("{factor} differs: {baseline} against {candidate}.", "Hold it equal, or read this as two systems."),
+        "zh": ("{factor} 不同：{baseline} 对 {candidate}。", "保持一致，或将结论理解为两套系统的对比。"),
+    },
+    "each_tuned": {
+        "en": ("Each arm runs its own best settings (differing: {factors}).", ""),
+        "zh": ("各组采用各自最优设置（差异项：{factors}）。", ""),
+    },
+    "client_differs": {
+        "en": (
+            "Different load generators wrote the logs: {baseline} against {candidate}.",
+            "Use one tool for both arms; small differences stay undecided.",
+        ),
+        "zh": ("两组使用了不同的压测工具：{baseline} 对 {candidate}。", "两组使用同一工具；较小差异不作结论。"),
+    },
+    "client_floor": {
+        "en": ("The difference is below what two load generators can differ by ({floor_ratio:.0%}).", "Repeat with one tool."),
+        "zh": ("差异小于两种压测工具本身可能的差异（{floor_ratio:.0%}）。", "请用同一工具重测。"),
+    },
+    "unchecked": {
+        "en": ("Not recorded, so not checked: {what}.", "Add these to the campaign file."),
+        "zh": ("未记录、因此未核对：{what}。", "请补充到 campaign.yaml。"),
+    },
+    "definition_differs": {
+        "en": ("The tools define {definition} differently: {baseline} against {candidate}.", "Use one tool for both arms."),
+        "zh": ("两种工具的 {definition} 定义不同：{baseline} 对 {candidate}。", "两组使用同一工具。"),
+    },
+    "definition_unknown": {
+        "en": ("One arm's {definition} is unknown.", "State `client_version` in the campaign file."),
+        "zh": ("其中一组的 {definition} 未知。", "请在 campaign.yaml 中填写 `client_version`。"),
+    },
+    "client_place_differs": {
+        "en": ("The clients stood in different places ({baseline}, {candidate}), and the round trip is not known.", "State `client.rtt_s`, or measure from one place."),
+        "zh": ("压测客户端位置不同（{baseline}、{candidate}），且往返时延未知。", "填写 `client.rtt_s`，或在同一位置测试。"),
+    },
+    "same_log_in_both_arms": {
+        "en": ("{path} is a run of both arms.", "Give each arm its own logs."),
+        "zh": ("{path} 同时属于两组。", "请为两组分别提供日志。"),
+    },
+    "overridden": {
+        "en": ("The analyst overrode a refusal about {factor}: {reason}.", ""),
+        "zh": ("分析者忽略了关于 {factor} 的拒绝：{reason}。", ""),
+    },
+    "not_interleaved": {
+        "en": ("One arm was run after the other, so a drift between them would read as a difference.", "Run in ABBA order."),
+        "zh": ("两组先后运行而非交替，其间的漂移会被读成差异。", "请采用 ABBA 顺序。"),
+    },
+    "same_server_start": {
+        "en": ("The repeats of an arm share one server start; restart-to-restart variation is not in the intervals.", "Start the server anew for every run."),
+        "zh": ("同组的重复测试共用一次服务启动，区间不含重启间的波动。", "每轮测试重新启动服务。"),
+    },
+    "this_card_only": {
+        "en": ("Fewer than three cards an arm: this is about these cards, not about the models.", "Measure three cards or more of each model."),
+        "zh": ("每组少于三张卡：结论只针对这几张卡，不代表该型号。", "每个型号至少测三张卡。"),
+    },
+    "simulated": {
+        "en": ("Simulated data: no GPU was measured.", ""),
+        "zh": ("模拟数据：并未在 GPU 上测量。", ""),
+    },
+    "runs_not_fixed": {
+        "en": ("The number of runs was not fixed beforehand in the campaign file.", "State `design: {{runs_per_arm: N}}` before measuring."),
+        "zh": ("测试计划未事先固定运行次数。", "请在测试前声明 `design: {{runs_per_arm: N}}`。"),
+    },
+    "output_lengths_differ": {
+        "en": ("The outputs differ in length: median {baseline:g} against {candidate:g} tokens.", "Force the output length in both arms."),
+        "zh": ("输出长度不同：中位数 {baseline:g} 对 {candidate:g} token。", "两组强制相同的输出长度。"),
+    },
+    "prompt_mix_differs": {
+        "en": ("The prompts differ in length: median {baseline:g} against {candidate:g} tokens (distance {distance:.2f}).", "Use the same prompts in both arms."),
+        "zh": ("输入长度不同：中位数 {baseline:g} 对 {candidate:g} token（分布距离 {distance:.2f}）。", "两组使用相同的输入。"),
+    },
+    "error_gap": {
+        "en": ("Requests fail unequally: {baseline_ratio:.1%} against {candidate_ratio:.1%}; the survivors' latencies are not comparable.", "Remove the cause of the errors and repeat."),
+        "zh": ("失败率不同：{baseline_ratio:.1%} 对 {candidate_ratio:.1%}；幸存请求的时延不可比。", "排除错误原因后重测。"),
+    },
+    "censored_tail": {
+        "en": ("{cut_ratio:.0%} of the requests were cut, and their lengths vary: the tail of E2E is censored.", "Run until every request ends."),
+        "zh": ("{cut_ratio:.0%} 的请求被截断且长度不一：E2E 尾部被删失。", "请运行到所有请求结束。"),
+    },
+    "client_saturated": {
+        "en": ("The client was late: p99 {late_s:.3g} s after the intended send in {path} (limit {limit_s:.3g} s).", "Give the client more cores, or lower the rate."),
+        "zh": ("压测客户端发送滞后：{path} 中 p99 为 {late_s:.3g} s（上限 {limit_s:.3g} s）。", "增加客户端资源或降低速率。"),
+    },
+    "not_sustained": {
+        "en": ("{arm} held {observed:.1f} requests in flight at level {level}: the client, not the GPU, set the pace.", "Raise the client's concurrency or its resources."),
+        "zh": ("{arm} 在负载档 {level} 实际只有 {observed:.1f} 个在途请求：瓶颈在客户端而非 GPU。", "提高客户端并发或资源。"),
+    },
+    "no_steady_window_in_arm": {
+        "en": ("Not every run has a steady window; whole runs of the same job are compared.", "Run longer, with a client that logs start times."),
+        "zh": ("并非每次运行都有稳态窗口；改为比较同一任务的整个运行。", "延长运行，并使用会记录开始时间的工具。"),
+    },
+    "order_only": {
+        "en": ("Only the order of the values can be given here.", "{need}"),
+        "zh": ("此处只能给出数值的大小顺序。", "{need}"),
+    },
+    "only_one_arm": {
+        "en": ("Only {arm} ran this level; {other} did not.", "Run level {level} on {other}."),
+        "zh": ("只有 {arm} 运行了此档，{other} 没有。", "请在 {other} 上运行负载档 {level}。"),
+    },
+    "infeasible": {
+        "en": ("{arm} cannot run level {level}: {reason}.", ""),
+        "zh": ("{arm} 无法运行负载档 {level}：{reason}。", ""),
+    },
+    "not_measured": {
+        "en": ("{metric} was not measured at this level in {arm}.", "{need}"),
+        "zh": ("{arm} 在此档未测量 {metric}。", "{need}"),
+    },
+    "tipping_point": {
+        "en": ("An unequal factor would have to move {metric} by {effect_ratio:.1%} to undo this verdict.", ""),
+        "zh": ("未控制的因素需使 {metric} 变化 {effect_ratio:.1%} 才会推翻该结论。", ""),
+    },
+    "verdict_moves_with_cut": {
+        "en": ("With {cut} the warm-up cut this cell would read {word}.", "Run longer, so that the cut matters less."),
+        "zh": ("若预热裁剪为{cut}，该项结论将为 {word}。", "请延长运行，以减小裁剪的影响。"),
+    },
+    "all_above": {
+        "en": ("Each of the {n} candidate runs lies above all {m} of the baseline.", "One steady repeat more in each arm would allow a test."),
+        "zh": ("候选组的 {n} 次运行均高于基线组的全部 {m} 次。", "每组各补一次稳态重复即可检验。"),
+    },
+    "all_below": {
+        "en": ("Each of the {n} candidate runs lies below all {m} of the baseline.", "One steady repeat more in each arm would allow a test."),
+        "zh": ("候选组的 {n} 次运行均低于基线组的全部 {m} 次。", "每组各补一次稳态重复即可检验。"),
+    },
+    "order_mixed": {
+        "en": ("The runs of the two arms overlap.", "Repeat both arms with a steady window."),
+        "zh": ("两组的运行结果有重叠。", "请在稳态窗口下重测两组。"),
+    },
+    "action_more_runs": {
+        "en": ("Repeat level {level}: {low} to {high} more runs an arm.", ""),
+        "zh": ("重复负载档 {level}：每组再测 {low} 至 {high} 次。", ""),
+    },
+    "action_run_level": {
+        "en": ("Run level {level} on {arm}: three runs.", ""),
+        "zh": ("在 {arm} 上运行负载档 {level}：三次。", ""),
+    },
+    "action_repair_file": {
+        "en": ("Repeat the run of {path}: the file could not be read.", ""),
+        "zh": ("重测 {path} 对应的运行：文件无法读取。", ""),
+    },
+    "action_record_trace": {
+        "en": ("Record a GPU trace beside every run (`gpuverdict record`).", ""),
+        "zh": ("每次运行同时记录 GPU 采样（`gpuverdict record`）。", ""),
+    },
+    "disturbed_run": {
+        "en": ("Run {repeat} of {arm} was disturbed at {at_s:.1f} s.", "Repeat this run."),
+        "zh": ("{arm} 的第 {repeat} 次运行在 {at_s:.1f} s 受到干扰。", "请重测该次运行。"),
+    },
+    "without_disturbed": {
+        "en": ("Without the disturbed runs: {word}, {ratio}.", ""),
+        "zh": ("去掉受干扰的运行后：{word}，{ratio}。", ""),
+    },
+}

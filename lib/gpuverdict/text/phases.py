@@ -1,5 +1,144 @@
-"""Sentences about phases."""
+"""Sentences about windows, steadiness, phases and what binds."""
 
 from __future__ import annotations
 
-SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
+SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
+    "no_start_times": {
+        "en": (
+            "The log has no start times, so the whole run is shown, ramp-up and drain included.",
+            "Use a client that writes a start time a request.",
+        ),
+        "zh": (
+            "日志没有请求开始时间，因此展示的是整个运行，包含爬升与收尾阶段。",
+            "请使用会记录每个请求开始时间的压测工具。",
+        ),
+    },
+    "no_steady_window": {
+        "en": (
+            "No steady window: {sent} requests were sent and the warm-up cut takes {cut}.",
+            "Send at least seven times as many requests as streams.",
+        ),
+        "zh": (
+            "没有稳态窗口：共发送 {sent} 个请求，而预热裁剪需要去掉 {cut} 个。",
+            "请求数至少应为并发数的七倍。",
+        ),
+    },
+    "short_run": {
+        "en": (
+            "Short run: {left} requests are left after the cut, fewer than the {needed} that a "
+            "search for a longer warm-up needs.",
+            "Run longer, or send more requests.",
+        ),
+        "zh": (
+            "运行较短：裁剪后剩余 {left} 个请求，不足以判断预热是否更长（需要 {needed} 个）。",
+            "请延长运行时间或增加请求数。",
+        ),
+    },
+    "no_steady_state": {
+        "en": (
+            "No steady state: {dropped_ratio:.0%} of the requests lie outside the steady window "
+            "(limit {limit_ratio:.0%}), or the run never settles.",
+            "Warm up before measuring, and run longer.",
+        ),
+        "zh": (
+            "未达到稳态：{dropped_ratio:.0%} 的请求落在稳态窗口之外（上限 {limit_ratio:.0%}），"
+            "或运行始终没有稳定下来。",
+            "请先预热再测量，并延长运行时间。",
+        ),
+    },
+    "drift_not_testable": {
+        "en": (
+            "Drift of {metric} not testable: {n} requests in the window, {needed} needed.",
+            "Send more requests: at least 100, and ten waves of the level.",
+        ),
+        "zh": (
+            "{metric} 的漂移无法检验：窗口内有 {n} 个请求，需要 {needed} 个。",
+            "请增加请求数：至少 100 个，且不少于并发数的十倍。",
+        ),
+    },
+    "drift": {
+        "en": (
+            "{metric} drifts by {change_ratio:+.1%} within the window (alarm above 2 %).",
+            "Look at clocks, temperature and memory over time; run longer until it levels off.",
+        ),
+        "zh": (
+            "{metric} 在窗口内漂移 {change_ratio:+.1%}（超过 2% 报警）。",
+            "请检查时钟、温度和显存随时间的变化，并延长运行直到趋于平稳。",
+        ),
+    },
+    "step_change": {
+        "en": (
+            "{metric} steps by {change_ratio:+.1%} at {at_s:.1f} s.",
+            "Look for another job, a clock change or a setting at that moment; repeat the run.",
+        ),
+        "zh": (
+            "{metric} 在 {at_s:.1f} s 处突变 {change_ratio:+.1%}。",
+            "请检查该时刻是否有其他任务、时钟变化或设置改动，并重跑一次。",
+        ),
+    },
+    "throttle": {
+        "en": (
+            "{metric} steps by {change_ratio:+.1%} at {at_s:.1f} s, and the trace shows the device "
+            "slowing down: throttle.",
+            "Improve cooling or raise the power limit, then repeat the run.",
+        ),
+        "zh": (
+            "{metric} 在 {at_s:.1f} s 处突变 {change_ratio:+.1%}，"
+            "且监控数据显示设备降频（throttle）。",
+            "请改善散热或提高功率上限后重跑。",
+        ),
+    },
+    "no_gaps": {
+        "en": (
+            "The log has no times between tokens, so token gaps cannot be examined.",
+            "Use a client that writes inter-token gaps (vLLM bench with --save-detailed does).",
+        ),
+        "zh": (
+            "日志中没有 token 间隔，无法分析逐 token 的时延。",
+            "请使用会记录 token 间隔的压测工具（例如带 --save-detailed 的 vLLM bench）。",
+        ),
+    },
+    "disturbed": {
+        "en": (
+            "Run {run} was disturbed: no stream got a token for {silence_s:.2f} s from {at_s:.2f} "
+            "s on, longer than prefill explains, or far more long gaps than its siblings.",
+            "Repeat this run.",
+        ),
+        "zh": (
+            "运行 {run} 受到干扰：从 {at_s:.2f} s 起有 {silence_s:.2f} s 所有流都没有收到 token，"
+            "超出预填充可以解释的范围，或长间隔远多于同组其他运行。",
+            "请重跑这一次。",
+        ),
+    },
+    "memory_flat": {
+        "en": (
+            "Memory used never changes: the engine allocates it in advance, which says nothing "
+            "about a leak.",
+            "Read the engine's own KV-cache and allocator metrics.",
+        ),
+        "zh": (
+            "显存占用始终不变：推理引擎预先分配了显存，因此无法判断是否存在泄漏。",
+            "请查看引擎自身的 KV cache 与分配器指标。",
+        ),
+    },
+    "memory_growth": {
+        "en": (
+            "Memory of {gpu} grows by {growth_ratio:.2%} per ten minutes (alarm above 1 %).",
+            "Soak for hours with the memory trace on; restart the server between runs until fixed.",
+        ),
+        "zh": (
+            "{gpu} 的显存每十分钟增长 {growth_ratio:.2%}（超过 1% 报警）。",
+            "请在记录显存的情况下做数小时的长稳测试；修复之前在各次运行之间重启服务。",
+        ),
+    },
+    "memory_not_testable": {
+        "en": (
+            "Memory growth not testable: fewer than {needed} memory samples in the window.",
+            "Record memory.used at one sample a second or faster over the whole run.",
+        ),
+        "zh": (
+            "显存增长无法检验：窗口内显存样本少于 {needed} 个。",
+            "请在整个运行期间以每秒至少一次的频率记录 memory.used。",
+        ),
+    },
+}

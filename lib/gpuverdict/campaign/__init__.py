@@ -1,0 +1,33 @@
+"""`campaign.yaml`: what was meant to be measured, validated before anything is read.
+
+The keys live in `keys`, the finding of files in `inputs`, reading and cross-checking in `reading`.
+`key_table()` prints every key with its type, place and default.
+"""
+
+from __future__ import annotations
+
+from gpuverdict.campaign.inputs import InputFile, arm_inputs
+from gpuverdict.campaign.keys import (
+    Arm,
+    Campaign,
+    ComparisonSpec,
+    Design,
+    InputSpec,
+    ModelSpec,
+    Workload,
+)
+from gpuverdict.campaign.reading import key_table, read_campaign
+
+__all__ = [
+    "Arm",
+    "Campaign",
+    "ComparisonSpec",
+    "Design",
+    "InputFile",
+    "InputSpec",
+    "ModelSpec",
+    "Workload",
+    "arm_inputs",
+    "key_table",
+    "read_campaign",
+]

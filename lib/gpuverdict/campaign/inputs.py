@@ -1,0 +1,192 @@
+"""From the patterns of an arm to its files, with what the names say about level and repeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuverdict.campaign.keys import Arm, Campaign, InputSpec
+from gpuverdict.errors import CampaignError
+from gpuverdict.files import ReadOptions
+
+__all__ = ["InputFile", "arm_inputs", "natural_key"]
+
+_FIELD = re.compile(r"\{(\w+)\}")
+_KNOWN_FIELDS = ("level", "repeat", "rate", "batch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFile:
+    """One file of an arm, and what the campaign says about it."""
+
+    path: Path
+    role: str  # sweeps, runs, files, prefill_probe, traces, inventory, server_metrics, server_logs
+    options: ReadOptions
+    workload: str = "main"
+    level: float | None = None
+    repeat: int | None = None
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """Sort key under which `r10` follows `r9`.
+
+    Examples
+    --------
+    >>> sorted(["r10", "r9"], key=natural_key)
+    ['r9', 'r10']
+    """
+    parts = re.split(r"(\d+)", text)
+    return [(1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts]
+
+
+def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list[CampaignError]]:
+    """List the files of an arm in a fixed order, and the patterns that match nothing.
+
+    A missing file costs its run, not the campaign: it comes back as an error value, to be listed.
+
+    Raises
+    ------
+    CampaignError
+        For a pattern field that means nothing.
+    """
+    arm = campaign.arms[arm_name]
+    found: list[InputFile] = []
+    missing: list[CampaignError] = []
+    for role in ("sweeps", "runs", "files", "prefill_probe"):
+        for workload, spec in _by_workload(campaign, arm_name, role):
+            options = _options(campaign, arm, spec)
+            for pattern in spec.files:
+                key = f"arms.{arm_name}.{role}"
+                matched = list(_expand(campaign.root, pattern, key))
+                if not matched:
+                    missing.append(_nothing(campaign, key, pattern))
+                found.extend(
+                    InputFile(path=path, role=role, options=options, workload=workload, level=level,
+                              repeat=repeat)
+                    for path, level, repeat in matched
+                )  # fmt: skip
+    for role in ("traces", "inventory", "server_metrics", "server_logs"):
+        for entry in getattr(arm, role):
+            spec = entry if isinstance(entry, InputSpec) else InputSpec(files=(entry,))
+            options = _options(campaign, arm, spec)
+            for pattern in spec.files:
+                key = f"arms.{arm_name}.{role}"
+                matched = list(_expand(campaign.root, pattern, key))
+                if not matched:
+                    missing.append(_nothing(campaign, key, pattern))
+                found.extend(
+                    InputFile(path=path, role=role, options=options) for path, _, _ in matched
+                )
+    unique = {(f.role, f.workload, f.path): f for f in found}
+    return sorted(
+        unique.values(), key=lambda f: (f.role, f.workload, natural_key(str(f.path)))
+    ), missing
+
+
+def _nothing(campaign: Campaign, key: str, pattern: str) -> CampaignError:
+    return CampaignError(
+        f"{campaign.path.name}: {key}",
+        found=f"no file that matches {pattern!r}",
+        expected=f"a file under {campaign.root.name or '.'}/",
+        remedy="correct the pattern or remove it",
+    )
+
+
+def _by_workload(campaign: Campaign, arm_name: str, role: str) -> Iterable[tuple[str, InputSpec]]:
+    value = getattr(campaign.arms[arm_name], role)
+    if value is None:
+        return
+    workloads = list(campaign.all_workloads())
+    if isinstance(value, dict):
+        for workload, entry in value.items():
+            if workload not in workloads:
+                raise CampaignError(
+                    f"{campaign.path.name}: arms.{arm_name}.{role}",
+                    found=f"the workload {workload!r}", expected=f"one of {', '.join(workloads)}",
+                )  # fmt: skip
+            yield workload, entry if isinstance(entry, InputSpec) else InputSpec(files=entry)
+        return
+    if len(workloads) > 1 and role != "prefill_probe":
+        raise CampaignError(
+            f"{campaign.path.name}: arms.{arm_name}.{role}", found="files of no stated workload",
+            expected=f"a mapping by workload ({', '.join(workloads)})",
+        )  # fmt: skip
+    yield workloads[0], value if isinstance(value, InputSpec) else InputSpec(files=value)
+
+
+def _options(campaign: Campaign, arm: Arm, spec: InputSpec) -> ReadOptions:
+    return ReadOptions(
+        format=spec.format,
+        client_version=spec.client_version or arm.client_version,
+        encoding=spec.encoding or arm.encoding,
+        time_zone=arm.time_zone or campaign.time_zone,
+        clock=spec.clock,
+        t0_epoch_s=spec.t0_epoch_s,
+        recover=spec.recover,
+        columns=spec.columns or {},
+        decimal=spec.decimal,
+        separator=spec.separator,
+        trace_query=spec.trace_query,
+        trace_start=spec.trace_start,
+        stages=spec.stages,
+    )
+
+
+def _expand(root: Path, pattern: str, key: str) -> Iterable[tuple[Path, float | None, int | None]]:
+    fields = _FIELD.findall(pattern)
+    unknown = [f for f in fields if f not in _KNOWN_FIELDS]
+    if unknown:
+        raise CampaignError(
+            key, found=f"the field {{{unknown[0]}}}",
+            expected=", ".join(f"{{{f}}}" for f in _KNOWN_FIELDS),
+        )  # fmt: skip
+    if Path(pattern).is_absolute():
+        base, glob = (
+            Path(Path(pattern).anchor),
+            str(Path(pattern).relative_to(Path(pattern).anchor)),
+        )
+    else:
+        base, glob = root, pattern
+    matcher = _matcher(glob)
+    try:
+        paths = sorted(base.glob(_FIELD.sub("*", glob)), key=lambda p: natural_key(str(p)))
+    except (ValueError, NotImplementedError) as problem:
+        raise CampaignError(key, found=f"the pattern {pattern!r}: {problem}") from None
+    for path in paths:
+        if not path.is_file():
+            continue
+        match = matcher.search(path.as_posix())
+        if match is None:
+            continue
+        groups = match.groupdict()
+        level = next((groups[f] for f in ("level", "rate", "batch") if groups.get(f)), None)
+        repeat = groups.get("repeat")
+        yield path, float(level) if level else None, int(repeat) if repeat else None
+
+
+def _matcher(glob: str) -> re.Pattern[str]:
+    out, seen = "", set()
+    for piece in re.split(r"(\{\w+\}|\*\*|\*|\?|\[[^\]]+\])", glob):
+        if piece.startswith("{") and piece.endswith("}"):
+            name = piece[1:-1]
+            number = r"\d+" if name == "repeat" else r"\d+(?:\.\d+)?"
+            out += f"(?P={name})" if name in seen else f"(?P<{name}>{number})"
+            seen.add(name)
+        elif piece == "**":
+            out += ".*"
+        elif piece == "*":
+            out += "[^/]*"
+        elif piece == "?":
+            out += "[^/]"
+        elif piece.startswith("["):
+            out += piece.replace("[!", "[^")
+        else:
+            out += re.escape(piece)
+    # Anchored at the end only: the base folder stands before, and `..` is resolved by the glob.
+    return (
+        re.compile(out.lstrip("./") + r"$")
+        if ".." not in glob
+        else re.compile(out.split(r"\.\./")[-1] + r"$")
+    )

@@ -1,0 +1,280 @@
+"""The canonical Parquet dataset: content-addressed, append only, read lazily.
+
+An entry is one input file as it was read: `entry.json` (facts and cautions) beside `requests`,
+`gaps`, `samples`, `inventory` or `metrics` in Parquet. Its key is a hash of the file's bytes, of
+what the campaign says about the file, and of the reading code, so an unchanged file is never read
+twice and a changed reader never meets an old entry. Entries are written beside their place and
+renamed into it: two invocations may share a store.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpuverdict import recognise
+from gpuverdict.campaign import Campaign, InputFile
+from gpuverdict.errors import Caution, GpuverdictError, LogFormatError
+from gpuverdict.files import ReadOptions
+from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
+from gpuverdict.text import caution
+
+__all__ = ["Entry", "StoredRun", "code_digest", "default_store", "file_digest", "ingest_files"]
+
+_READING = ("files.py", "recognise.py", "schema.py", "ingest", "telemetry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run in the store: its facts at hand, its frames on disk until asked for."""
+
+    info: dict[str, Any]
+    cautions: tuple[Caution, ...]
+    folder: Path
+
+    def requests(self) -> pl.DataFrame:
+        """Read the request rows."""
+        return self._rows("requests.parquet")
+
+    def load(self) -> Run:
+        """Read everything."""
+        return Run(
+            info=self.info,
+            requests=self._rows("requests.parquet"),
+            gaps=self._rows("gaps.parquet"),
+            cautions=self.cautions,
+        )
+
+    def _rows(self, name: str) -> pl.DataFrame:
+        lazy = pl.scan_parquet(self.folder / name)
+        return lazy.filter(pl.col("run_id") == self.info["run_id"]).collect()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One input file as read: runs, a trace, an inventory, server metrics; or why it was lost."""
+
+    file: InputFile
+    sha256: str
+    runs: tuple[StoredRun, ...] = ()
+    traces: tuple[Trace, ...] = ()
+    inventory: pl.DataFrame | None = None
+    server_metrics: pl.DataFrame | None = None
+    error: str | None = None
+
+
+def default_store(campaign: Campaign) -> Path:
+    """Return where a campaign's store lies: beside its file, or in a temporary folder.
+
+    A campaign folder may be read-only; then the store is kept under the system's temporary folder,
+    named after the campaign's path.
+    """
+    beside = campaign.root.resolve() / ".gpuverdict" / "store"
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=beside):
+            return beside
+    except OSError:
+        name = hashlib.sha256(str(campaign.root.resolve()).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"gpuverdict-store-{name}"
+
+
+@functools.cache
+def code_digest(parts: tuple[str, ...] = ()) -> str:
+    """Return a hash of the package's sources, or of the named ones.
+
+    What was computed by other code is never taken for current.
+    """
+    root = Path(__file__).parent
+    roots = [root / part for part in parts] or [root]
+    digest = hashlib.sha256()
+    for top in roots:
+        files = [top] if top.is_file() else sorted(top.rglob("*.py"))
+        for path in files:
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the sha256 of a file's bytes as they lie on disk.
+
+    Raises
+    ------
+    LogFormatError
+        When the file cannot be read.
+    """
+    try:
+        with path.open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as problem:
+        raise LogFormatError(
+            path, found=str(problem.strerror).lower(), expected="a readable file"
+        ) from None
+
+
+def ingest_files(
+    files: Iterable[InputFile],
+    store: Path,
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Callable[[InputFile], None] | None = None,
+) -> list[Entry]:
+    """Read every file into the store (or find it there) and return the entries in order.
+
+    Parameters
+    ----------
+    files : iterable of InputFile
+    store : path
+        Made if it does not exist.
+    jobs : int
+        Processes.
+    cluster : str, optional
+        Address of a Dask scheduler that runs the same code instead.
+    progress : callable, optional
+        Called with each file when it is done.
+
+    Returns
+    -------
+    list of Entry
+        An unreadable file gives an entry with `error`; nothing is raised for it.
+    """
+    files = list(files)
+    store.mkdir(parents=True, exist_ok=True)
+    if cluster is None and jobs == 1:
+        results = []
+        for file in files:
+            results.append(_digest_and_read(file, store))
+            if progress:
+                progress(file)
+    else:
+        results = _in_parallel(files, store, jobs, cluster)
+        for file in files if progress else ():
+            progress(file)  # type: ignore[misc]
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(lambda file, result: _entry(file, result, store), files, results))
+
+
+def _in_parallel(
+    files: list[InputFile], store: Path, jobs: int, cluster: str | None
+) -> list[tuple[str, str | None]]:
+    import joblib
+
+    calls = [joblib.delayed(_digest_and_read)(file, store) for file in files]
+    if cluster is None:
+        return list(joblib.Parallel(n_jobs=jobs)(calls))
+    from distributed import Client
+
+    with Client(cluster), joblib.parallel_config(backend="dask"):
+        return list(joblib.Parallel()(calls))
+
+
+def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
+    """Return (sha256, error); the entry is in the store when there is no error."""
+    digest = ""
+    try:
+        digest = file_digest(file.path)
+        folder = store / _key(digest, file.options)
+        if not (folder / "entry.json").is_file():
+            _write(folder, recognise.read_any(file.path, file.options))
+    except GpuverdictError as problem:
+        return digest, str(problem)
+    except MemoryError:
+        return digest, str(
+            LogFormatError(file.path, found="more than fits in memory", expected="a smaller file")
+        )
+    return digest, None
+
+
+def _key(digest: str, options: ReadOptions) -> str:
+    stated = json.dumps(dataclasses.asdict(options), sort_keys=True, default=str)
+    text = f"{digest}\n{stated}\n{code_digest(_READING)}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write(folder: Path, items: list[Any]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder.parent))
+    try:
+        runs = [item for item in items if isinstance(item, Run)]
+        traces = [item for item in items if isinstance(item, Trace)]
+        frames = [item for item in items if isinstance(item, pl.DataFrame)]
+        listing: dict[str, Any] = {"runs": [], "traces": [], "frames": []}
+        for run in runs:
+            check(run.requests, REQUESTS, "requests")
+            check(run.gaps, TOKEN_GAPS, "gaps")
+            listing["runs"].append({"info": dict(run.info), "cautions": _dump(run.cautions)})
+        if runs:
+            requests = pl.concat([run.requests for run in runs])
+            gaps = pl.concat([run.gaps for run in runs]) if runs else empty(TOKEN_GAPS)
+            requests.write_parquet(work / "requests.parquet", compression="lz4")
+            gaps.write_parquet(work / "gaps.parquet", compression="lz4")
+        for number, trace in enumerate(traces):
+            trace.samples.write_parquet(work / f"samples-{number}.parquet", compression="lz4")
+            listing["traces"].append({"info": dict(trace.info), "cautions": _dump(trace.cautions)})
+        for number, frame in enumerate(frames):
+            frame.write_parquet(work / f"frame-{number}.parquet", compression="lz4")
+            listing["frames"].append("metrics" if "value" in frame.columns else "inventory")
+        (work / "entry.json").write_text(
+            json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        )
+        # mkdtemp makes a private folder; a shared store must stay readable by its other users.
+        work.chmod(0o755)
+        try:
+            os.rename(work, folder)
+        except OSError:
+            if not (folder / "entry.json").is_file():
+                raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _dump(cautions: Iterable[Caution]) -> list[dict[str, Any]]:
+    return [{"code": c.code, "values": dict(c.values)} for c in cautions]
+
+
+def _undump(rows: Iterable[dict[str, Any]]) -> tuple[Caution, ...]:
+    return tuple(caution(row["code"], **row["values"]) for row in rows)
+
+
+def _entry(file: InputFile, result: tuple[str, str | None], store: Path) -> Entry:
+    digest, error = result
+    if error is not None:
+        return Entry(file=file, sha256=digest, error=error)
+    folder = store / _key(digest, file.options)
+    listing = json.loads((folder / "entry.json").read_text())
+    frames = {
+        kind: pl.read_parquet(folder / f"frame-{number}.parquet")
+        for number, kind in enumerate(listing["frames"])
+    }
+    return Entry(
+        file=file,
+        sha256=digest,
+        runs=tuple(
+            StoredRun(info=row["info"], cautions=_undump(row["cautions"]), folder=folder)
+            for row in listing["runs"]
+        ),
+        traces=tuple(
+            Trace(
+                samples=pl.read_parquet(folder / f"samples-{number}.parquet"),
+                info=row["info"],
+                cautions=_undump(row["cautions"]),
+            )
+            for number, row in enumerate(listing["traces"])
+        ),
+        inventory=frames.get("inventory"),
+        server_metrics=frames.get("metrics"),
+    )

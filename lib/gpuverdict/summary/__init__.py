@@ -1,0 +1,13 @@
+"""The per-run summary: the replicate, and the only maker of run-level numbers.
+
+`run_rows` computes the numbers of one run; `campaign` goes over a measured campaign run by run, so
+that memory holds the gaps of one run at a time. Up to here frames are polars; what leaves is
+pandas, in long form (`schema.SUMMARY`).
+"""
+
+from __future__ import annotations
+
+from gpuverdict.summary.campaign import Summary, summarize, summarize_measured
+from gpuverdict.summary.run_rows import Row, run_rows
+
+__all__ = ["Row", "Summary", "run_rows", "summarize", "summarize_measured"]

@@ -1,0 +1,242 @@
+"""From a measured campaign to one long frame of run-level numbers, run by run."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import polars as pl
+
+from gpuverdict.align import place
+from gpuverdict.campaign import Campaign
+from gpuverdict.energy import window_telemetry
+from gpuverdict.errors import Caution
+from gpuverdict.measured import Measured, MeasuredRun, measure
+from gpuverdict.schema import METRICS, SUMMARY, TOKEN_GAPS, Run, empty, polars_schema
+from gpuverdict.steady import Window, find_windows, whole_run
+from gpuverdict.summary.run_rows import Row, run_rows
+from gpuverdict.text import caution
+from gpuverdict.units import Estimate
+
+__all__ = ["RunFacts", "Summary", "summarize", "summarize_measured"]
+
+# Windows beside the steady one: what the verdict would be with half and with double the cut.
+_SENSITIVITY = (("half_cut", 0.5), ("double_cut", 2.0))
+_SENSITIVE = {("tpot_s", "p50"), ("ttft_s", "p50"), ("output_tokens_per_s", "value")}
+
+
+TELEMETRY = (
+    "power_w",
+    "energy_j",
+    "memory_used_mib",
+    "sm_clock_mhz",
+    "sm_clock_spread_ratio",
+    "throttled_ratio",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What is known of one run beside its numbers."""
+
+    run: MeasuredRun
+    window: Window
+    n_by_status: Mapping[str, int]
+    cautions: tuple[Caution, ...]
+    input_lengths: tuple[int, ...] = ()
+    output_lengths: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The long frame, and the facts of each run.
+
+    `frame` has the columns of `schema.SUMMARY`. `window` is `steady`, `whole_run` (always there
+    too, so that arms of which one has no steady window can be set side by side), `half_cut` or
+    `double_cut` (primary metrics only).
+    """
+
+    frame: pd.DataFrame
+    facts: Mapping[str, RunFacts]
+    cautions: Mapping[str, Caution] = field(default_factory=dict)
+
+
+def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
+    """Give the per-run summary of a run or a campaign, in long form.
+
+    Parameters
+    ----------
+    run_or_campaign : Run, Campaign or Measured
+        A run is described whole; the runs of a campaign in their steady window, where they have one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns of `schema.SUMMARY`: `run_id, arm, workload, level, repeat_no, metric, statistic,
+        value, unit, n, window, window_start_s, window_end_s, n_sent, n_dropped, cautions`.
+        `value` is null where it cannot be known; `cautions` says why.
+
+    Examples
+    --------
+    >>> from gpuverdict.campaign import read_campaign
+    >>> frame = summarize(read_campaign("data/h200/campaign.yaml"))
+    >>> row = frame.query("arm == 'card-a' and metric == 'output_tokens_per_s'").iloc[0]
+    >>> row.level, row.window, round(row.value, 0)
+    ('{"concurrency": 1}', 'steady', 162.0)
+    """
+    if isinstance(run_or_campaign, Run):
+        run = run_or_campaign
+        window = whole_run(run)
+        rows = run_rows(run, window)
+        return _to_pandas([_record(run, window, row, {}, "whole_run") for row in rows])
+    measured = run_or_campaign
+    if isinstance(measured, Campaign):
+        measured = measure(measured)
+    frame = summarize_measured(measured).frame
+    steady = frame.window == "steady"
+    has_steady = frame.run_id.isin(frame.run_id[steady])
+    return frame[steady | ((frame.window == "whole_run") & ~has_steady)].reset_index(drop=True)
+
+
+def summarize_measured(
+    measured: Measured, *, progress: Callable[[MeasuredRun], None] | None = None
+) -> Summary:
+    """Compute the summary of every run of a campaign.
+
+    Notes
+    -----
+    A first pass over the request rows (without gaps) finds the windows of each cell, since the
+    extra warm-up cut is shared by its runs; a second pass loads one run at a time.
+    """
+    cells: dict[tuple[str, str], list[MeasuredRun]] = defaultdict(list)
+    for run in measured.runs:
+        cells[(run.workload, run.level_key)].append(run)
+    records: list[dict[str, Any]] = []
+    facts: dict[str, RunFacts] = {}
+    for cell in cells.values():
+        light = [_without_gaps(run) for run in cell]
+        streams = cell[0].level.get("concurrency")
+        windows = find_windows(light, streams)
+        others = {name: find_windows(light, streams, cut=cut) for name, cut in _SENSITIVITY}
+        for number, run in enumerate(cell):
+            alternatives = {name: found[number] for name, found in others.items()}
+            new, fact = _one_run(measured, run, windows[number], alternatives)
+            records += new
+            facts[run.run_id] = fact
+            if progress:
+                progress(run)
+    return Summary(frame=_to_pandas(records), facts=facts)
+
+
+def _without_gaps(run: MeasuredRun) -> Run:
+    return Run(info=run.stored.info, requests=run.stored.requests(), gaps=empty(TOKEN_GAPS))
+
+
+def _one_run(
+    measured: Measured, placed: MeasuredRun, window: Window, alternatives: Mapping[str, Window]
+) -> tuple[list[dict[str, Any]], RunFacts]:
+    run = placed.stored.load()
+    campaign = measured.campaign
+    rows_of = functools.partial(
+        run_rows, run, slo=campaign.slo_of(placed.workload), gpus=campaign.arms[placed.arm].gpus
+    )
+    where = {
+        "arm": placed.arm,
+        "workload": placed.workload,
+        "level": placed.level_key,
+        "repeat_no": placed.repeat_no,
+    }
+    records = []
+    if window.kind == "steady":
+        rows = rows_of(window)
+        rows += _telemetry(measured, placed, run, window, rows)
+        records += [_record(run, window, row, where, "steady") for row in rows]
+        for name, other in alternatives.items():
+            if other.kind == "steady":
+                records += [
+                    _record(run, other, row, where, name)
+                    for row in rows_of(other)
+                    if (row.metric, row.statistic) in _SENSITIVE
+                ]
+    whole = whole_run(run)
+    skip = int(placed.level.get("concurrency", 0))
+    rows = rows_of(whole, skip_first=skip)
+    rows += _telemetry(measured, placed, run, whole, rows)
+    records += [_record(run, whole, row, where, "whole_run") for row in rows]
+    ok = run.requests.filter(pl.col("status") == "ok", pl.col("phase") == "main")
+    counts = run.requests.filter(pl.col("phase") == "main")["status"].value_counts()
+    fact = RunFacts(
+        run=placed,
+        window=window,
+        n_by_status=dict(zip(counts["status"], counts["count"], strict=True)),
+        cautions=(*run.cautions, *placed.cautions, *window.cautions),
+        input_lengths=tuple(ok["input_tokens"].drop_nulls()),
+        output_lengths=tuple(ok["output_tokens"].drop_nulls()),
+    )
+    return records, fact
+
+
+def _telemetry(
+    measured: Measured, placed: MeasuredRun, run: Run, window: Window, rows: Sequence[Row]
+) -> list[Row]:
+    """Power, energy, memory and clocks of the window, from the trace that covers it."""
+    gpus = measured.campaign.arms[placed.arm].gpus
+    said: tuple[Caution, ...] = (caution("no_trace", arm=placed.arm),)
+    found: Mapping[str, Estimate] = {}
+    for trace in measured.traces[placed.arm]:
+        offset, cautions = place(run, trace)
+        said = cautions
+        if offset is None or window.end_s is None or not window.length_s:
+            continue
+        found = window_telemetry(trace, offset + window.start_s, offset + window.end_s, gpus=gpus)
+        break
+    new = []
+    for metric in TELEMETRY:
+        estimate = found.get(metric, Estimate(value=None, cautions=said))
+        new.append(
+            Row(metric=metric, statistic="value", value=estimate.value, n=estimate.n,
+                cautions=(*(said if found else ()), *estimate.cautions))
+        )  # fmt: skip
+    energy = next(row for row in new if row.metric == "energy_j")
+    rate = next((r.value for r in rows if r.metric == "output_tokens_per_s"), None)
+    per_token = None
+    if energy.value is not None and rate and window.length_s:
+        per_token = energy.value / (rate * window.length_s)
+    new.append(
+        Row(metric="energy_per_output_token_j", statistic="value", value=per_token, n=energy.n,
+            cautions=energy.cautions)
+    )  # fmt: skip
+    return new
+
+
+def _record(
+    run: Run, window: Window, row: Row, place: Mapping[str, Any], name: str
+) -> dict[str, Any]:
+    codes = [c.code for c in (*run.cautions, *window.cautions, *row.cautions)]
+    return {
+        "run_id": run.info["run_id"],
+        "arm": place.get("arm"),
+        "workload": place.get("workload"),
+        "level": place.get("level"),
+        "repeat_no": place.get("repeat_no"),
+        "metric": row.metric,
+        "statistic": row.statistic,
+        "value": row.value,
+        "unit": METRICS[row.metric].unit,
+        "n": row.n,
+        "window": name,
+        "window_start_s": window.start_s,
+        "window_end_s": window.end_s,
+        "n_sent": window.n_sent,
+        "n_dropped": window.n_dropped,
+        "cautions": list(dict.fromkeys(codes)),
+    }
+
+
+def _to_pandas(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    frame = pl.DataFrame(records, schema=polars_schema(SUMMARY))
+    return frame.to_pandas(use_pyarrow_extension_array=False)
