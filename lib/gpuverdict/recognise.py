@@ -16,7 +16,16 @@ from typing import Any, Literal
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
-from gpuverdict.ingest import aiperf, aiperf_summary, guidellm, sglang, vllm
+from gpuverdict.ingest import (
+    aiperf,
+    aiperf_summary,
+    guidellm,
+    inference_perf,
+    inference_perf_stage,
+    llmperf,
+    sglang,
+    vllm,
+)
 from gpuverdict.schema import Run, Trace
 from gpuverdict.telemetry import inventory, smi_dmon, smi_query
 
@@ -48,9 +57,15 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="guidellm", kind="requests", module=guidellm),
     Dialect(name="aiperf", kind="requests", module=aiperf),
     Dialect(name="aiperf_summary", kind="requests", module=aiperf_summary),
+<<<<<<< HEAD
+    Dialect(name="inference_perf", kind="requests", module=inference_perf),
+    Dialect(name="inference_perf_stage", kind="requests", module=inference_perf_stage),
+    Dialect(name="llmperf", kind="requests", module=llmperf),
+=======
     Dialect(name="smi_query", kind="trace", module=smi_query),
     Dialect(name="smi_dmon", kind="trace", module=smi_dmon),
     Dialect(name="inventory", kind="inventory", module=inventory),
+>>>>>>> main
 )
 
 _MOST_KEYS = 20

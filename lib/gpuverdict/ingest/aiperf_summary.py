@@ -12,6 +12,7 @@ from typing import Any
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.values import first_known, mapping
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -77,33 +78,33 @@ def sibling_summary(document: Document) -> Mapping[str, Any] | None:
 def level_facts(summary: Mapping[str, Any] | None, options: ReadOptions) -> dict[str, Any]:
     """Say what the summary (or nothing) tells about the run, as run facts."""
     summary = summary or {}
-    config = _mapping(summary.get("input_config"))
+    config = mapping(summary.get("input_config"))
     phases = [phase for phase in config.get("phases") or [] if isinstance(phase, dict)]
     main = next((phase for phase in phases if phase.get("kind") != "warmup"), {})
-    loadgen = _mapping(config.get("loadgen"))
-    limit = _first(main.get("concurrency"), loadgen.get("concurrency"))
-    rate = _first(main.get("rate"), main.get("request_rate"), loadgen.get("request_rate"))
-    kind = str(_first(main.get("type"), loadgen.get("request_rate_mode"), ""))
+    loadgen = mapping(config.get("loadgen"))
+    limit = first_known(main.get("concurrency"), loadgen.get("concurrency"))
+    rate = first_known(main.get("rate"), main.get("request_rate"), loadgen.get("request_rate"))
+    kind = str(first_known(main.get("type"), loadgen.get("request_rate_mode"), ""))
     if isinstance(rate, int | float):
         load = "constant" if "constant" in kind else "gamma" if "gamma" in kind else "poisson"
     else:
         rate, load = None, "closed" if limit else "unknown"
-    endpoint = _mapping(config.get("endpoint"))
+    endpoint = mapping(config.get("endpoint"))
     data = (config.get("datasets") or [None])[0]
-    prompts = _mapping(_mapping(data).get("prompts"))
-    version = _first(summary.get("aiperf_version"), options.client_version)
-    duration = _mapping(summary.get("benchmark_duration"))
+    prompts = mapping(mapping(data).get("prompts"))
+    version = first_known(summary.get("aiperf_version"), options.client_version)
+    duration = mapping(summary.get("benchmark_duration"))
     streaming = endpoint.get("streaming")
     return {
         "tool": "aiperf",
         "tool_version": version,
         "model_id": _model(config, endpoint),
-        "tokenizer_id": _mapping(config.get("tokenizer")).get("name"),
+        "tokenizer_id": mapping(config.get("tokenizer")).get("name"),
         "load_kind": load,
         "rate_rps": rate,
         "rate_unbounded": rate is None if load != "unknown" else None,
         "max_concurrency": limit,
-        "n_planned": _first(main.get("requests"), loadgen.get("request_count")),
+        "n_planned": first_known(main.get("requests"), loadgen.get("request_count")),
         "duration_s": _seconds(duration) if duration else None,
         "streaming": streaming if isinstance(streaming, bool) else None,
         "ttft_def": "first_content_or_reasoning",
@@ -126,7 +127,7 @@ def reported_figures(summary: Mapping[str, Any], where: str = "") -> dict[str, f
     """
     result: dict[str, float | None] = {}
     for key, metric in _METRICS.items():
-        group = _mapping(summary.get(key))
+        group = mapping(summary.get(key))
         unit = group.get("unit")
         if not group:
             continue
@@ -138,7 +139,7 @@ def reported_figures(summary: Mapping[str, Any], where: str = "") -> dict[str, f
             if isinstance(group.get(name), int | float):
                 result[f"{metric}.{statistic}"] = group[name] * _TIMES[unit]
     for key, name in _RATES.items():
-        value = _mapping(summary.get(key)).get("avg")
+        value = mapping(summary.get(key)).get("avg")
         if isinstance(value, int | float):
             result[name] = value
     for key, name in (
@@ -147,7 +148,7 @@ def reported_figures(summary: Mapping[str, Any], where: str = "") -> dict[str, f
         ("total_osl", "output_tokens.sum"),
         ("total_isl", "input_tokens.sum"),
     ):
-        value = _mapping(summary.get(key)).get("avg")
+        value = mapping(summary.get(key)).get("avg")
         if isinstance(value, int | float):
             result[name] = value
     return result
@@ -161,25 +162,17 @@ def _seconds(metric: Mapping[str, Any]) -> float | None:
 
 
 def _model(config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> str | None:
-    items = _mapping(config.get("models")).get("items")
+    items = mapping(config.get("models")).get("items")
     if isinstance(items, list) and items and isinstance(items[0], dict):
         name = items[0].get("name")
         return name if isinstance(name, str) else None
-    names = _first(endpoint.get("model_names"), config.get("model_names"))
+    names = first_known(endpoint.get("model_names"), config.get("model_names"))
     return str(names[0]) if isinstance(names, list) and names else None
 
 
 def _constant(length: Any) -> int | None:
-    group = _mapping(length)
+    group = mapping(length)
     mean = group.get("mean")
     if group.get("stddev") or not isinstance(mean, int | float):
         return None
     return int(mean) if mean == int(mean) else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)

@@ -16,6 +16,7 @@ import numpy as np
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.ingest.values import list_of, mapping, positive, whole
 from gpuverdict.ingest.vllm import reported_summary, request_rate, split_gaps, version_numbers
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
@@ -100,8 +101,8 @@ def _read_one(
     ttft = floats(record["ttfts"], f"{where}: ttfts")
     native = str(record["backend"]) in _NATIVE
     kind = "token_smoothed" if native else "chunk"
-    gaps = Gaps.from_lists(_list(record, "itls", where), kind, f"{where}: itls")
-    lengths = integers(_list(record, "output_lens", where), f"{where}: output_lens")
+    gaps = Gaps.from_lists(list_of(record, "itls", where), kind, f"{where}: itls")
+    lengths = integers(list_of(record, "output_lens", where), f"{where}: output_lens")
     errors = [str(e) if e else None for e in record.get("errors") or [None] * len(ttft)]
     gaps, ttft, counts, explained = split_gaps(gaps, ttft, lengths, chat=False, where=where)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
@@ -144,11 +145,11 @@ def _read_one(
         info |= {"streaming": False, "e2e_def": "non_stream", "ttft_def": None}
     if record.get("input_lens") is not None:
         columns["input_tokens"] = integers(
-            _list(record, "input_lens", where), f"{where}: input_lens"
+            list_of(record, "input_lens", where), f"{where}: input_lens"
         )
     if record.get("cached_tokens") is not None:
         columns["cached_input_tokens"] = integers(
-            _list(record, "cached_tokens", where), f"{where}: cached_tokens"
+            list_of(record, "cached_tokens", where), f"{where}: cached_tokens"
         )
     info["output_tokens_source"] = source
     if gaps.kind == "chunk" and streamed:
@@ -246,8 +247,7 @@ def _chunks(gaps: Gaps, output: Any, answered: Any) -> list[Caution]:
 def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[str, Any]:
     rate, unbounded = request_rate(record.get("request_rate"), where)
     limit = record.get("max_concurrency")
-    server = record.get("server_info")
-    server = server if isinstance(server, dict) else {}
+    server = mapping(record.get("server_info"))
     if record.get("request_rate") == "trace":
         load = "trace"
     elif unbounded:
@@ -258,7 +258,6 @@ def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[
     version = options.client_version
     if version is None and served_by_sglang and isinstance(server.get("version"), str):
         version = server["version"]
-    duration = record.get("duration")
     return {
         "tool": "sglang bench_serving",
         "tool_version": version,
@@ -268,17 +267,15 @@ def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[
         "tokenizer_id": server.get("tokenizer_path"),
         "precision": _known(server.get("dtype")),
         "kv_dtype": _known(server.get("kv_cache_dtype")),
-        "tp": _int(server.get("tp_size")),
-        "dp": _int(server.get("dp_size")),
-        "pp": _int(server.get("pp_size")),
-        "ep": _int(server.get("ep_size")),
+        "tp": whole(server.get("tp_size")),
+        "dp": whole(server.get("dp_size")),
+        "pp": whole(server.get("pp_size")),
+        "ep": whole(server.get("ep_size")),
         "load_kind": load,
         "rate_rps": rate,
         "rate_unbounded": unbounded,
-        "max_concurrency": _int(limit),
-        "duration_s": float(duration)
-        if isinstance(duration, int | float) and duration > 0
-        else None,
+        "max_concurrency": whole(limit),
+        "duration_s": positive(record.get("duration")),
         "streaming": True,
         "spec_decode": bool(record.get("accept_length")) or None,
         "ttft_def": _ttft_def(version),
@@ -302,19 +299,8 @@ def _ttft_def(version: str | None) -> str:
 def _fixed(record: Mapping[str, Any], key: str) -> int | None:
     # With a range ratio below 1 the lengths are drawn; the key is then their upper end.
     ratio = record.get("random_range_ratio")
-    return _int(record.get(key)) if ratio in (None, 1, 1.0) else None
+    return whole(record.get(key)) if ratio in (None, 1, 1.0) else None
 
 
 def _known(value: Any) -> str | None:
     return value if isinstance(value, str) and value != "auto" else None
-
-
-def _int(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def _list(record: Mapping[str, Any], key: str, where: str) -> list[Any]:
-    value = record.get(key)
-    if not isinstance(value, list):
-        raise LogFormatError(where, found=f"no list {key!r}", expected="one entry a request")
-    return value

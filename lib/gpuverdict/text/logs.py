@@ -297,6 +297,53 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": ("工具标明该 run 被中断或未完成。", "中断时在途的请求没有记录：请重测。"),
     },
+    "tokens_counted_twice": {
+        "en": (
+            "In {n} requests every token time stands there twice: a special token was counted again in each chunk.",
+            "The pairs were collapsed.",
+        ),
+        "zh": (
+            "{n} 个请求的每个 token 时间都出现两次：每个数据块重复计入了特殊 token。",
+            "已合并成对的时间。",
+        ),
+    },
+    "token_times_differ": {
+        "en": (
+            "In {n} of {n_rows} requests the token times are not as many as the output tokens.",
+            "TPOT is taken from the token count; the list is between events.",
+        ),
+        "zh": (
+            "{n_rows} 个请求中有 {n} 个的 token 时间数与输出 token 数不等。",
+            "TPOT 按 token 数计算；该列表是事件间隔。",
+        ),
+    },
+    "stages_by_pauses": {
+        "en": (
+            "No stage files stand beside {name}: its {n} stages were told by the pauses between them.",
+            "Copy the stage files into the same folder, or give stages: [sizes].",
+        ),
+        "zh": (
+            "{name} 旁边没有 stage 文件：按停顿划分为 {n} 个阶段。",
+            "请放入 stage 文件，或填写 stages: [各阶段请求数]。",
+        ),
+    },
+    "stages_pooled": {
+        "en": (
+            "This report pools all stages and the pauses between them.",
+            "Its rates describe no level: use the stage reports.",
+        ),
+        "zh": ("该报告把所有阶段及其间的停顿合在一起。", "其速率不代表任何档位：请用各阶段报告。"),
+    },
+    "concurrency_unknown": {
+        "en": (
+            "{n} of {n_planned} requests were recorded; a stream ended with each missing one, so the real concurrency is unknown.",
+            "Repeat the run on a server without failures, or with a tool that records them.",
+        ),
+        "zh": (
+            "只记录了 {n_planned} 个请求中的 {n} 个；每缺一个就少一个并发流，实际并发未知。",
+            "请在无失败的服务上重测，或改用会记录失败的工具。",
+        ),
+    },
     "reported_other_definition": {
         "en": (
             "The tool's {metric} {statistic} is {reported:.6g}, ours {recomputed:.6g}: it is computed "
