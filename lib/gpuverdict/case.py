@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,22 @@ from typing import Any
 import pandas as pd
 
 from gpuverdict.campaign import Campaign, ComparisonSpec, read_campaign
-from gpuverdict.errors import LogFormatError, ParameterError
+from gpuverdict.errors import Caution, LogFormatError, ParameterError
+from gpuverdict.hardware import check_identity, resolve_gpu
+from gpuverdict.health import Health, check_health
 from gpuverdict.measured import Measured, measure
 from gpuverdict.recognise import read_run
 from gpuverdict.summary import Summary, summarize, summarize_measured
 from gpuverdict.verdict import Verdict, judge
 
-__all__ = ["Case", "find_comparison", "open_campaign", "open_case", "summarize_paths"]
+__all__ = [
+    "Case",
+    "device_identity",
+    "find_comparison",
+    "open_campaign",
+    "open_case",
+    "summarize_paths",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +37,9 @@ class Case:
     spec: ComparisonSpec
     measured: Measured
     summary: Summary
+    health: Health
     verdict: Verdict
+    devices: Mapping[str, str]
 
     def __str__(self) -> str:
         return str(self.verdict)
@@ -77,13 +88,29 @@ def open_case(
     """
     spec = find_comparison(read_campaign(campaign), comparison)
     measured, summary = open_campaign(campaign, store=store)
+    health = check_health(measured, summary)
+    devices, identity = device_identity(measured)
     return Case(
         campaign=measured.campaign,
         spec=spec,
         measured=measured,
         summary=summary,
-        verdict=judge(measured, summary, spec),
+        health=health,
+        devices=devices,
+        verdict=judge(measured, summary, spec, identity=identity, health=health),
     )
+
+
+def device_identity(
+    measured: Measured, lang: str = "en"
+) -> tuple[dict[str, str], dict[str, tuple[Caution, ...]]]:
+    """Say for each arm what its devices say they are, and where the label contradicts them."""
+    titles, cautions = {}, {}
+    for name, arm in measured.campaign.arms.items():
+        titles[name], cautions[name] = check_identity(
+            resolve_gpu(arm.gpu), arm.gpus, measured.inventory[name], measured.traces[name], lang
+        )
+    return titles, cautions
 
 
 def summarize_paths(paths: Sequence[str | Path]) -> tuple[pd.DataFrame, list[str]]:

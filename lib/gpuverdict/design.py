@@ -17,6 +17,7 @@ import polars as pl
 from gpuverdict.campaign import Arm, Campaign, ComparisonSpec
 from gpuverdict.campaign.reading import factor_value
 from gpuverdict.errors import Caution
+from gpuverdict.hardware import BLOCKING_IDENTITY_CODES
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.summary import Summary
 from gpuverdict.summary.campaign import RunFacts
@@ -119,8 +120,7 @@ def compare_designs(
     spec : ComparisonSpec
         Which arms, the treatment, an analyst's overrides.
     identity : mapping
-        arm -> cautions of the device check (`hardware.check_identity`); those with a code that
-        starts with `identity_` refuse.
+        arm -> cautions of the device check (`hardware.check_identity`); the blocking ones refuse.
 
     Returns
     -------
@@ -147,8 +147,8 @@ def compare_designs(
         _compare_fact(arms, key, treatment, refused)
     for name in names:
         said = identity.get(name, ())
-        refused += [("gpu", c) for c in said if c.code.startswith("identity_")]
-        caveats += [c for c in said if not c.code.startswith("identity_")]
+        refused += [("gpu", c) for c in said if c.code in BLOCKING_IDENTITY_CODES]
+        caveats += [c for c in said if c.code not in BLOCKING_IDENTITY_CODES]
     if spec.treatment:
         # The device is not the question here: a difference in it widens the scope.
         scope_factors += [
@@ -380,7 +380,7 @@ def cell_design(
     summary: Summary, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
 ) -> CellDesign:
     """Say what holds at one level that both arms ran: windows, lengths, errors, streams."""
-    facts = tuple(tuple(summary.facts[r.run_id] for r in arm) for arm in (baseline, candidate))
+    facts = tuple(tuple(summary.facts[r.key] for r in arm) for arm in (baseline, candidate))
     everything = [*facts[0], *facts[1]]
     aggregate = any(not f.input_lengths and not f.n_by_status for f in everything)
     steady = all(f.window.kind == "steady" for f in everything) and not any(
@@ -412,8 +412,8 @@ def cell_design(
 def _lengths(
     facts: Sequence[Sequence[RunFacts]], blocked: dict[str, Caution], cautions: list[Caution]
 ) -> None:
-    out = [np.concatenate([f.output_lengths or () for f in arm]) for arm in facts]
-    prompts = [np.concatenate([f.input_lengths or () for f in arm]) for arm in facts]
+    out = [_lengths_of(arm, "output_lengths") for arm in facts]
+    prompts = [_lengths_of(arm, "input_lengths") for arm in facts]
     if min(len(o) for o in out) == 0:
         return
     medians = [float(np.median(o)) for o in out]
@@ -431,6 +431,13 @@ def _lengths(
         )
         blocked.update({m: said for m in _PROMPT_BOUND if m not in blocked})
         cautions.append(said)
+
+
+def _lengths_of(facts: Sequence[RunFacts], name: str) -> np.ndarray:
+    """All lengths of some runs, one a request."""
+    held = [getattr(f, name) for f in facts]
+    values = [np.repeat(list(h.keys()), list(h.values())) for h in held if h]
+    return np.concatenate(values).astype(float) if values else np.array([])
 
 
 def mix_distance(a: np.ndarray, b: np.ndarray, bins: int = 8) -> float:
@@ -471,7 +478,7 @@ def _censoring(
     """Long outputs are cut first: with lengths that vary, what is left of E2E is too short."""
     cut = sum(f.n_by_status.get("incomplete", 0) for f in facts)
     total = sum(sum(f.n_by_status.values()) for f in facts)
-    lengths = np.concatenate([f.output_lengths or () for f in facts])
+    lengths = _lengths_of(facts, "output_lengths")
     varies = lengths.size > 1 and float(np.std(lengths)) > LENGTH_APART * float(np.mean(lengths))
     if total and cut / total > 0.1 and varies:
         cautions.append(caution("censored_tail", cut_ratio=cut / total))

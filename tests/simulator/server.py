@@ -57,7 +57,7 @@ class Served:
     step_prefill: np.ndarray
 
     def step_truth(self, start_s: float, end_s: float) -> float:
-        """Median time of a pure decode step, weighted by the tokens it made, between two moments."""
+        """Median time of a pure decode step between two moments, weighted by its tokens."""
         pure = (self.step_prefill == 0) & (self.step_decodes > 0)
         pure &= (self.step_end_s > start_s) & (self.step_end_s <= end_s)
         order = np.argsort(self.step_s[pure])
@@ -124,11 +124,11 @@ def serve(
         if b:
             decode_ends.append(end)
 
-    def finish(upto: int, times: Callable[[int], float]) -> None:
+    def finish(upto: int, moment: float) -> None:
         nonlocal context, sent
         while running and running[0][0] <= upto:
-            count, i = heapq.heappop(running)
-            last[i] = times(count)
+            i = heapq.heappop(running)[1]
+            last[i] = moment
             context -= prompt_tokens[i] + output_tokens[i]
             if arrival_s is None and sent < n:
                 arrival[sent] = last[i] + think[sent]
@@ -174,14 +174,14 @@ def serve(
             if steps:
                 decoded += 1
                 context += b
-                finish(decoded, lambda _: now)
+                finish(decoded, now)
             for i in complete:
                 first[i] = now
                 begun[i] = decoded
                 context += prompt_tokens[i] + 1
                 heapq.heappush(running, (decoded + int(output_tokens[i]) - 1, i))
             # Requests of one token are finished with their first.
-            finish(decoded, lambda _: now)
+            finish(decoded, now)
             continue
         # Nothing to prefill: decode until a request finishes or one arrives.
         m = running[0][0] - decoded
@@ -196,7 +196,7 @@ def serve(
         record(end, length, b, 0)
         decoded += m
         context += b * m
-        finish(decoded, lambda _: now)
+        finish(decoded, now)
 
     decode_end = np.concatenate(decode_ends) if decode_ends else np.empty(0)
     tokens = [

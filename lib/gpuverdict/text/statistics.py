@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - wide characters count twice
+
 """Sentences about statistics."""
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Sentences about traces: reading them, placing them in time, and what they say of the devices."""
 
 # Chinese characters count twice in the line length.
-# ruff: noqa: E501
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def decide_cell(
     frame : pandas.DataFrame
         The summary rows of this cell's metric and statistic, all windows.
     options : mapping
-        `margin`, `paired`, `noise_floor`, `gain`, `drifting_runs`, `equal_n` (window name of
+        `margin`, `paired`, `noise_floor`, `gain`, `equal_n` (window name of
         equal-N quantiles) and `failures` (for error ratios).
 
     Returns
@@ -140,7 +140,7 @@ def decide_cell(
         "metric": key.metric, "statistic": key.statistic, "margin": options["margin"],
         "modifiers": tuple(dict.fromkeys(modifiers)), "cautions": tuple(cautions),
     }  # fmt: skip
-    place = {"key": key, "level": level, "window": window,
+    place: dict[str, Any] = {"key": key, "level": level, "window": window,
              "baseline_runs": tuple(a), "candidate_runs": tuple(b)}  # fmt: skip
     values = [v for _, v in a], [v for _, v in b]
     if refusals:
@@ -176,7 +176,6 @@ def decide_cell(
         gain=_gain(key.metric, options),
         n_requests_min=n_min,
         noise_floor=options.get("noise_floor"),
-        drifting_runs=options.get("drifting_runs", (0, 0)),
         **shared,
     )
     if rung == 4 and not cell.sustained and compared.verdict == "equivalent":
