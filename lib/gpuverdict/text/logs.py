@@ -1,7 +1,6 @@
 """Sentences about logs."""
 
 # A sentence is easier to judge on one line than cut in two.
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -239,6 +238,110 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "工具的 {metric} {statistic} 为 {reported:.6g}，重算为 {recomputed:.6g}：其将空响应计入，且时间记为 0。",
             "我们只统计有输出的请求。",
+        ),
+    },
+    "reported_other_tokens": {
+        "en": (
+            "The tool's {metric} {statistic} is {reported:.6g}, ours {recomputed:.6g}: it counts other output tokens.",
+            "Ours uses the count on which two witnesses agree.",
+        ),
+        "zh": (
+            "工具的 {metric} {statistic} 为 {reported:.6g}，重算为 {recomputed:.6g}：其输出 token 计数不同。",
+            "我们采用两个来源一致的计数。",
+        ),
+    },
+    "token_counts_replaced": {
+        "en": (
+            "The file's output lengths add up to {in_file:.0f} tokens, but the gap lists hold {by_gaps:.0f} and the recount of the text {again:.0f}: the gap lists were used.",
+            "The file repeats the requested length: the server sent no usage. Ask for usage next time.",
+        ),
+        "zh": (
+            "文件中的输出长度合计 {in_file:.0f} 个 token，而间隔列表为 {by_gaps:.0f}、文本重新分词为 {again:.0f}：采用间隔列表。",
+            "文件写的是请求长度（服务端未返回 usage）；下次请开启 usage。",
+        ),
+    },
+    "token_counts_disagree": {
+        "en": (
+            "No two counts of output tokens agree: {in_file:.0f} in the file, {by_gaps:.0f} by the gap lists, {again:.0f} by the recount (0: none).",
+            "TPOT and token rates are not given; ask the server for usage.",
+        ),
+        "zh": (
+            "输出 token 的三种计数互不一致：文件 {in_file:.0f}、间隔列表 {by_gaps:.0f}、重新分词 {again:.0f}（0 表示没有）。",
+            "不给出 TPOT 和 token 吞吐；请让服务端返回 usage。",
+        ),
+    },
+    "prompts_drift": {
+        "en": (
+            "The prompts are random token ids: the server counts other input lengths than the file says.",
+            "Prefill rates from this file are too low by up to a sixth; take input tokens from the server.",
+        ),
+        "zh": (
+            "提示词由随机 token id 生成：服务端实际的输入长度与文件所写不同。",
+            "由该文件得出的预填充速率偏低，最多约六分之一；请用服务端的输入 token 数。",
+        ),
+    },
+    "summary_missing": {
+        "en": (
+            "No summary stands beside {name}: the level, the version and whether the run ended are unknown.",
+            "Copy profile_export_aiperf.json into the same folder, or give the facts in campaign.yaml.",
+        ),
+        "zh": (
+            "{name} 旁边没有汇总文件：档位、版本以及测试是否完成均未知。",
+            "请把 profile_export_aiperf.json 放在同一文件夹，或在 campaign.yaml 中写明。",
+        ),
+    },
+    "run_interrupted": {
+        "en": (
+            "The tool says that this run was interrupted or is not complete.",
+            "Requests in flight at that moment are nowhere: repeat the run.",
+        ),
+        "zh": ("工具标明该 run 被中断或未完成。", "中断时在途的请求没有记录：请重测。"),
+    },
+    "tokens_counted_twice": {
+        "en": (
+            "In {n} requests every token time stands there twice: a special token was counted again in each chunk.",
+            "The pairs were collapsed.",
+        ),
+        "zh": (
+            "{n} 个请求的每个 token 时间都出现两次：每个数据块重复计入了特殊 token。",
+            "已合并成对的时间。",
+        ),
+    },
+    "token_times_differ": {
+        "en": (
+            "In {n} of {n_rows} requests the token times are not as many as the output tokens.",
+            "TPOT is taken from the token count; the list is between events.",
+        ),
+        "zh": (
+            "{n_rows} 个请求中有 {n} 个的 token 时间数与输出 token 数不等。",
+            "TPOT 按 token 数计算；该列表是事件间隔。",
+        ),
+    },
+    "stages_by_pauses": {
+        "en": (
+            "No stage files stand beside {name}: its {n} stages were told by the pauses between them.",
+            "Copy the stage files into the same folder, or give stages: [sizes].",
+        ),
+        "zh": (
+            "{name} 旁边没有 stage 文件：按停顿划分为 {n} 个阶段。",
+            "请放入 stage 文件，或填写 stages: [各阶段请求数]。",
+        ),
+    },
+    "stages_pooled": {
+        "en": (
+            "This report pools all stages and the pauses between them.",
+            "Its rates describe no level: use the stage reports.",
+        ),
+        "zh": ("该报告把所有阶段及其间的停顿合在一起。", "其速率不代表任何档位：请用各阶段报告。"),
+    },
+    "concurrency_unknown": {
+        "en": (
+            "{n} of {n_planned} requests were recorded; a stream ended with each missing one, so the real concurrency is unknown.",
+            "Repeat the run on a server without failures, or with a tool that records them.",
+        ),
+        "zh": (
+            "只记录了 {n_planned} 个请求中的 {n} 个；每缺一个就少一个并发流，实际并发未知。",
+            "请在无失败的服务上重测，或改用会记录失败的工具。",
         ),
     },
     "reported_other_definition": {
