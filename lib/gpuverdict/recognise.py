@@ -57,15 +57,12 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="guidellm", kind="requests", module=guidellm),
     Dialect(name="aiperf", kind="requests", module=aiperf),
     Dialect(name="aiperf_summary", kind="requests", module=aiperf_summary),
-<<<<<<< HEAD
     Dialect(name="inference_perf", kind="requests", module=inference_perf),
     Dialect(name="inference_perf_stage", kind="requests", module=inference_perf_stage),
     Dialect(name="llmperf", kind="requests", module=llmperf),
-=======
     Dialect(name="smi_query", kind="trace", module=smi_query),
     Dialect(name="smi_dmon", kind="trace", module=smi_dmon),
     Dialect(name="inventory", kind="inventory", module=inventory),
->>>>>>> main
 )
 
 _MOST_KEYS = 20
