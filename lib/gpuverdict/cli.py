@@ -205,13 +205,22 @@ def plan(
 
     Example: gpuverdict plan data/h200 --effect 0.03
     """
-    from gpuverdict.plan import plan_of_campaign, plan_text
+    from gpuverdict.case import open_campaign
+    from gpuverdict.plan import plans_of_campaign
+    from gpuverdict.tables import plan_rows
 
-    planned = plan_of_campaign(campaign, effect=effect, seed=seed)
+    measured, summary = open_campaign(campaign)
+    plans = plans_of_campaign(measured, summary, effect=effect, seed=seed)
     if as_json:
-        _print_json(planned)
-    else:
-        print(plan_text(planned))
+        _print_json({"plans": [plan_rows(one) for one in plans]})
+        return
+    for one in plans:
+        print(one)
+        for said in one.cautions:
+            print(f"  {said}")
+    if plans:
+        longest = max(plans, key=lambda one: one.runs_per_arm)
+        print(longest.order.to_string(index=False))
 
 
 @app.command()
@@ -241,7 +250,7 @@ def new(folder: Annotated[Path, typer.Argument(help="Folder to make.")]) -> None
 
     Example: gpuverdict new my-campaign
     """
-    from gpuverdict.plan import new_campaign
+    from gpuverdict.scaffold import new_campaign
 
     for path in new_campaign(folder):
         print(path)

@@ -87,7 +87,7 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     >>> from gpuverdict.campaign import read_campaign
     >>> frame = summarize(read_campaign("data/h200/campaign.yaml"))
     >>> row = frame.query("arm == 'card-a' and metric == 'output_tokens_per_s'").iloc[0]
-    >>> row.level, row.window, round(row.value, 0)
+    >>> row.level, row.window, round(float(row.value), 0)
     ('{"concurrency": 1}', 'steady', 162.0)
     """
     if isinstance(run_or_campaign, Run):
