@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - wide characters count twice
+
 """Sentences about curves, capacity and cost."""
 
 from __future__ import annotations
