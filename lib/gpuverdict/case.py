@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpuverdict.campaign import Campaign, ComparisonSpec, read_campaign
-from gpuverdict.errors import ParameterError
-from gpuverdict.measured import Measured, measure
-from gpuverdict.summary import Summary, summarize_measured
-from gpuverdict.verdict import Verdict, judge
+import pandas as pd
 
-__all__ = ["Case", "open_campaign", "open_case"]
+from gpuverdict.campaign import Campaign, ComparisonSpec, read_campaign
+from gpuverdict.curves import CurveComparison, CurveFit
+from gpuverdict.errors import Caution, LogFormatError, ParameterError
+from gpuverdict.hardware import check_identity, resolve_gpu
+from gpuverdict.health import Health, check_health
+from gpuverdict.measured import Measured, measure
+from gpuverdict.recognise import read_run
+from gpuverdict.summary import Summary, summarize, summarize_measured
+from gpuverdict.verdict import Verdict, judge
+from gpuverdict.verdict.sections import (
+    comparison_curves,
+    curve_sections,
+    energy_section,
+    health_section,
+)
+
+__all__ = [
+    "Case",
+    "device_identity",
+    "find_comparison",
+    "open_campaign",
+    "open_case",
+    "summarize_paths",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +44,10 @@ class Case:
     spec: ComparisonSpec
     measured: Measured
     summary: Summary
+    health: Health
     verdict: Verdict
+    devices: Mapping[str, str]
+    curves: Mapping[str, tuple[CurveFit | None, CurveFit | None, CurveComparison | None]]
 
     def __str__(self) -> str:
         return str(self.verdict)
@@ -74,20 +96,84 @@ def open_case(
     """
     spec = find_comparison(read_campaign(campaign), comparison)
     measured, summary = open_campaign(campaign, store=store)
+    health = check_health(measured, summary)
+    devices, identity = device_identity(measured)
+    verdict = judge(measured, summary, spec, identity=identity, health=health)
+    curves = comparison_curves(measured, summary, spec)
+    sections = {
+        **verdict.sections,
+        "curves": curve_sections(curves),
+        "energy": energy_section(summary, spec),
+        "health": health_section(health, spec),
+    }
     return Case(
         campaign=measured.campaign,
         spec=spec,
         measured=measured,
         summary=summary,
-        verdict=judge(measured, summary, spec),
+        health=health,
+        devices=devices,
+        verdict=replace(verdict, sections=sections),
+        curves=curves,
     )
+
+
+def device_identity(
+    measured: Measured, lang: str = "en"
+) -> tuple[dict[str, str], dict[str, tuple[Caution, ...]]]:
+    """Say for each arm what its devices say they are, and where the label contradicts them."""
+    titles, cautions = {}, {}
+    for name, arm in measured.campaign.arms.items():
+        titles[name], cautions[name] = check_identity(
+            resolve_gpu(arm.gpu), arm.gpus, measured.inventory[name], measured.traces[name], lang
+        )
+    return titles, cautions
+
+
+def summarize_paths(paths: Sequence[str | Path]) -> tuple[pd.DataFrame, list[str]]:
+    """Summarise files (each run whole) or a campaign (its steady windows).
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+        Columns of `schema.SUMMARY`.
+    lost : list of str
+        One line for each file of a campaign that could not be read.
+
+    Raises
+    ------
+    LogFormatError, CampaignError
+        For a path that cannot be read at all.
+    """
+    frames, lost = [], []
+    for path in map(Path, paths):
+        if path.suffix in (".yaml", ".yml") or (
+            path.is_dir() and (path / "campaign.yaml").is_file()
+        ):
+            measured = measure(read_campaign(path))
+            frames.append(summarize(measured))
+            lost += [item.error for item in measured.lost]
+            continue
+        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        for file in files:
+            try:
+                frames += [summarize(run) for run in read_run(file)]
+            except LogFormatError as problem:
+                if path.is_file():
+                    raise
+                lost.append(str(problem))
+    if not frames:
+        raise LogFormatError(", ".join(map(str, paths)), found="no run", expected="a benchmark log")
+    return pd.concat(frames, ignore_index=True), lost
 
 
 def find_comparison(campaign: Campaign, name: str | None) -> ComparisonSpec:
     """Find a comparison by name."""
     specs = [spec for spec in campaign.comparisons if isinstance(spec, ComparisonSpec)]
     if not specs:
-        raise ParameterError("comparison", found="no comparison in the campaign", expected="one or more")
+        raise ParameterError(
+            "comparison", found="no comparison in the campaign", expected="one or more"
+        )
     if name is None:
         return specs[0]
     for spec in specs:

@@ -17,6 +17,7 @@ import polars as pl
 from gpuverdict.campaign import Arm, Campaign, ComparisonSpec
 from gpuverdict.campaign.reading import factor_value
 from gpuverdict.errors import Caution
+from gpuverdict.hardware import BLOCKING_IDENTITY_CODES
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.summary import Summary
 from gpuverdict.summary.campaign import RunFacts
@@ -105,7 +106,10 @@ class CellDesign:
 
 
 def compare_designs(
-    measured: Measured, summary: Summary, spec: ComparisonSpec, identity: Mapping[str, Sequence[Caution]]
+    measured: Measured,
+    summary: Summary,
+    spec: ComparisonSpec,
+    identity: Mapping[str, Sequence[Caution]],
 ) -> Comparability:
     """Say whether two arms may be compared, in which scope, and under which caveats.
 
@@ -116,8 +120,7 @@ def compare_designs(
     spec : ComparisonSpec
         Which arms, the treatment, an analyst's overrides.
     identity : mapping
-        arm -> cautions of the device check (`hardware.check_identity`); those with a code that
-        starts with `identity_` refuse.
+        arm -> cautions of the device check (`hardware.check_identity`); the blocking ones refuse.
 
     Returns
     -------
@@ -144,8 +147,8 @@ def compare_designs(
         _compare_fact(arms, key, treatment, refused)
     for name in names:
         said = identity.get(name, ())
-        refused += [("gpu", c) for c in said if c.code.startswith("identity_")]
-        caveats += [c for c in said if not c.code.startswith("identity_")]
+        refused += [("gpu", c) for c in said if c.code in BLOCKING_IDENTITY_CODES]
+        caveats += [c for c in said if c.code not in BLOCKING_IDENTITY_CODES]
     if spec.treatment:
         # The device is not the question here: a difference in it widens the scope.
         scope_factors += [
@@ -166,9 +169,7 @@ def compare_designs(
             caution("factor_differs", factor=key, baseline=_shown(factor_value(arms[0], key)),
                     candidate=_shown(factor_value(arms[1], key)))
         )  # fmt: skip
-    facts = [
-        [f for f in summary.facts.values() if f.run.arm == name] for name in names
-    ]
+    facts = [[f for f in summary.facts.values() if f.run.arm == name] for name in names]
     tools = _tools(facts)
     if tools[0] and tools[1] and tools[0] != tools[1]:
         modifiers.append("confounded: client")
@@ -379,9 +380,7 @@ def cell_design(
     summary: Summary, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
 ) -> CellDesign:
     """Say what holds at one level that both arms ran: windows, lengths, errors, streams."""
-    facts = tuple(
-        tuple(summary.facts[r.run_id] for r in arm) for arm in (baseline, candidate)
-    )
+    facts = tuple(tuple(summary.facts[r.key] for r in arm) for arm in (baseline, candidate))
     everything = [*facts[0], *facts[1]]
     aggregate = any(not f.input_lengths and not f.n_by_status for f in everything)
     steady = all(f.window.kind == "steady" for f in everything) and not any(
@@ -413,8 +412,8 @@ def cell_design(
 def _lengths(
     facts: Sequence[Sequence[RunFacts]], blocked: dict[str, Caution], cautions: list[Caution]
 ) -> None:
-    out = [np.concatenate([f.output_lengths or () for f in arm]) for arm in facts]
-    prompts = [np.concatenate([f.input_lengths or () for f in arm]) for arm in facts]
+    out = [_lengths_of(arm, "output_lengths") for arm in facts]
+    prompts = [_lengths_of(arm, "input_lengths") for arm in facts]
     if min(len(o) for o in out) == 0:
         return
     medians = [float(np.median(o)) for o in out]
@@ -427,9 +426,18 @@ def _lengths(
     distance = mix_distance(prompts[0], prompts[1])
     centre = [float(np.median(p)) for p in prompts]
     if distance > MIX_APART and abs(centre[1] - centre[0]) > LENGTH_APART * centre[0]:
-        said = caution("prompt_mix_differs", distance=distance, baseline=centre[0], candidate=centre[1])
+        said = caution(
+            "prompt_mix_differs", distance=distance, baseline=centre[0], candidate=centre[1]
+        )
         blocked.update({m: said for m in _PROMPT_BOUND if m not in blocked})
         cautions.append(said)
+
+
+def _lengths_of(facts: Sequence[RunFacts], name: str) -> np.ndarray:
+    """All lengths of some runs, one a request."""
+    held = [getattr(f, name) for f in facts]
+    values = [np.repeat(list(h.keys()), list(h.values())) for h in held if h]
+    return np.concatenate(values).astype(float) if values else np.array([])
 
 
 def mix_distance(a: np.ndarray, b: np.ndarray, bins: int = 8) -> float:
@@ -470,15 +478,13 @@ def _censoring(
     """Long outputs are cut first: with lengths that vary, what is left of E2E is too short."""
     cut = sum(f.n_by_status.get("incomplete", 0) for f in facts)
     total = sum(sum(f.n_by_status.values()) for f in facts)
-    lengths = np.concatenate([f.output_lengths or () for f in facts])
+    lengths = _lengths_of(facts, "output_lengths")
     varies = lengths.size > 1 and float(np.std(lengths)) > LENGTH_APART * float(np.mean(lengths))
     if total and cut / total > 0.1 and varies:
         cautions.append(caution("censored_tail", cut_ratio=cut / total))
 
 
-def _lateness(
-    facts: Sequence[RunFacts], summary: Summary, blocked: dict[str, Caution]
-) -> None:
+def _lateness(facts: Sequence[RunFacts], summary: Summary, blocked: dict[str, Caution]) -> None:
     for fact in facts:
         if "rate_requests_per_s" not in fact.run.level:
             continue
@@ -527,5 +533,8 @@ def _littles_law(run: MeasuredRun) -> float | None:
     rate, time = reported.get("requests_per_s.value"), reported.get("e2e_s.mean")
     if rate is not None and time is not None:
         return float(rate) * float(time)
-    speed, throughput = reported.get("decode_tokens_per_s.value"), reported.get("output_tokens_per_s.value")
+    speed, throughput = (
+        reported.get("decode_tokens_per_s.value"),
+        reported.get("output_tokens_per_s.value"),
+    )
     return float(throughput) / float(speed) if speed and throughput else None

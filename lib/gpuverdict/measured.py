@@ -22,6 +22,7 @@ from gpuverdict.campaign.inputs import natural_key
 from gpuverdict.errors import CampaignError, Caution
 from gpuverdict.schema import Trace
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
+from gpuverdict.telemetry.inventory import merge_inventories
 from gpuverdict.text import caution
 
 __all__ = ["Lost", "Measured", "MeasuredRun", "level_label", "measure"]
@@ -49,6 +50,11 @@ class MeasuredRun:
         return str(self.stored.info["run_id"])
 
     @property
+    def key(self) -> str:
+        """Identifier of the run in its arm: one log may, wrongly, stand in two arms."""
+        return f"{self.arm}/{self.run_id}"
+
+    @property
     def level_key(self) -> str:
         """The level as sorted JSON: what frames are grouped by."""
         return json.dumps(dict(self.level), sort_keys=True)
@@ -69,6 +75,7 @@ class Measured:
     """A campaign with its data: runs, probes, traces, inventories; what was lost; what was read."""
 
     campaign: Campaign
+    store: Path
     runs: tuple[MeasuredRun, ...]
     probes: Mapping[str, tuple[StoredRun, ...]]
     traces: Mapping[str, tuple[Trace, ...]]
@@ -165,10 +172,14 @@ def measure(
         lost += [_unexpected(campaign, arm, e) for e in by_arm[arm] if _is_unexpected(e)]
     return Measured(
         campaign=campaign,
+        store=store,
         runs=tuple(runs),
         probes=probes,
         traces={a: tuple(t for e in by_arm[a] for t in e.traces) for a in campaign.arms},
-        inventory={a: _merged(e.inventory for e in by_arm[a]) for a in campaign.arms},
+        inventory={
+            a: merge_inventories(e.inventory for e in by_arm[a] if e.inventory is not None)
+            for a in campaign.arms
+        },
         server_metrics={a: _merged(e.server_metrics for e in by_arm[a]) for a in campaign.arms},
         server_logs={
             a: tuple(f.path for arm, f in files if arm == a and f.role == "server_logs")

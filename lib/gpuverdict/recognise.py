@@ -16,10 +16,31 @@ from typing import Any, Literal
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
-from gpuverdict.ingest import guidellm, vllm
-from gpuverdict.schema import Run
+from gpuverdict.ingest import (
+    aiperf,
+    aiperf_summary,
+    guidellm,
+    inference_perf,
+    inference_perf_stage,
+    llmperf,
+    open_batches,
+    open_requests,
+    open_runs,
+    sglang,
+    vllm,
+)
+from gpuverdict.schema import Run, Trace
+from gpuverdict.telemetry import inventory, smi_dmon, smi_query
 
-__all__ = ["DIALECTS", "Dialect", "read_any", "read_document", "read_run", "recognise"]
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "read_any",
+    "read_document",
+    "read_run",
+    "read_trace",
+    "recognise",
+]
 
 Kind = Literal["requests", "trace", "inventory", "server_metrics"]
 
@@ -35,7 +56,19 @@ class Dialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="vllm", kind="requests", module=vllm),
+    Dialect(name="sglang", kind="requests", module=sglang),
     Dialect(name="guidellm", kind="requests", module=guidellm),
+    Dialect(name="aiperf", kind="requests", module=aiperf),
+    Dialect(name="aiperf_summary", kind="requests", module=aiperf_summary),
+    Dialect(name="inference_perf", kind="requests", module=inference_perf),
+    Dialect(name="inference_perf_stage", kind="requests", module=inference_perf_stage),
+    Dialect(name="llmperf", kind="requests", module=llmperf),
+    Dialect(name="gpuverdict", kind="requests", module=open_requests),
+    Dialect(name="gpuverdict_runs", kind="requests", module=open_runs),
+    Dialect(name="gpuverdict_batches", kind="requests", module=open_batches),
+    Dialect(name="smi_query", kind="trace", module=smi_query),
+    Dialect(name="smi_dmon", kind="trace", module=smi_dmon),
+    Dialect(name="inventory", kind="inventory", module=inventory),
 )
 
 _MOST_KEYS = 20
@@ -177,3 +210,31 @@ def read_run(path: str | Path, options: ReadOptions | None = None) -> list[Run]:
     if not runs:
         raise LogFormatError(path, found="a file without request logs", expected="a benchmark log")
     return runs
+
+
+def read_trace(path: str | Path, time_zone: str | None = None) -> Trace:
+    """Read a GPU trace.
+
+    Parameters
+    ----------
+    path : path
+    time_zone : str, optional
+        IANA zone of stamps without one. Without it `time_epoch_s` of such a trace is null (caution
+        `zone_unknown`), and only `elapsed_s` holds.
+
+    Raises
+    ------
+    LogFormatError
+        When the file holds no trace.
+
+    Examples
+    --------
+    >>> trace = read_trace("data/h200/card-a-bf16/nvidia-smi-query.csv.gz", "UTC")
+    >>> trace.samples.height > 3000
+    True
+    """
+    items = read_any(path, ReadOptions(time_zone=time_zone))
+    traces = [item for item in items if isinstance(item, Trace)]
+    if len(traces) != 1:
+        raise LogFormatError(path, found=f"{len(traces)} GPU traces", expected="one")
+    return traces[0]

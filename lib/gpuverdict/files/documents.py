@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuverdict.errors import Caution, LogFormatError
-from gpuverdict.files.records import Records, first_record, parse_records
+from gpuverdict.files.records import Records, first_record, has_text, parse_records
 from gpuverdict.files.unpack import unpack
 from gpuverdict.text import caution
 
@@ -84,6 +84,22 @@ class Document:
             self.parsed["first"] = value
         return self.parsed["first"]
 
+    def sibling(self, name: str) -> Document | None:
+        """Another file of the same folder, compressed or not; None where there is none.
+
+        Some tools tell the level of a run only in a file beside its records. A file that cannot be
+        opened counts as absent: the records are read all the same.
+        """
+        for candidate in (name, f"{name}.gz", f"{name}.zst"):
+            path = self.path.with_name(candidate)
+            if path.is_file() and "!" not in self.name:
+                try:
+                    documents = open_documents(path)
+                except LogFormatError:
+                    return None
+                return documents[0] if len(documents) == 1 else None
+        return None
+
     def records(self) -> Records:
         """All JSON values of the document, with what was dropped and said on the way.
 
@@ -143,7 +159,7 @@ def _document(path: Path, name: str, raw: bytes, options: ReadOptions) -> Docume
     if len(stripped) != len(data):
         cautions.append(caution("nul_tail", name=name, n=len(data) - len(stripped)))
         data = stripped
-    if not data.strip():
+    if not has_text(data):
         raise LogFormatError(name, found="an empty file", expected="a benchmark log or a GPU trace")
     _refuse_page(data, name)
     return Document(

@@ -18,7 +18,7 @@ import orjson
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.text import caution
 
-__all__ = ["Records", "first_record", "parse_records"]
+__all__ = ["Records", "first_record", "has_text", "parse_records"]
 
 # Documents up to this size are searched for duplicate keys in full; larger ones at the top level
 # and in their first records.
@@ -69,6 +69,14 @@ class _Strict:
         return result
 
 
+_TEXT = re.compile(rb"[^\s\x00]")
+
+
+def has_text(data: bytes, start: int = 0) -> bool:
+    """Say whether anything but blanks and NULs stands from a position on, without copying."""
+    return _TEXT.search(data, start) is not None
+
+
 def first_record(data: bytes, name: str, *, recover: bool = False) -> tuple[Any, Records | None]:
     """Return the first JSON value cheaply; with all records where they had to be read anyway.
 
@@ -79,7 +87,7 @@ def first_record(data: bytes, name: str, *, recover: bool = False) -> tuple[Any,
     """
     start = len(data) - len(data.lstrip())
     end = data.find(b"\n", start)
-    if end != -1 and data[end:].strip():
+    if end != -1 and has_text(data, end):
         try:
             return orjson.loads(data[start:end]), None
         except orjson.JSONDecodeError:
@@ -329,7 +337,7 @@ def _duplicate(where: str, key: str) -> LogFormatError:
 
 def _refuse_duplicates(data: bytes, value: Any, name: str) -> None:
     """Raise for a key that stands twice: everywhere in small texts, at the top of large ones."""
-    if isinstance(value, dict) and data.count(b'":') == len(value):
+    if isinstance(value, dict) and any(data.count(mark) == len(value) for mark in (b":", b'":')):
         # As many separators as keys: nothing nested has keys, and none is there twice.
         return
     if len(data) <= _SMALL:

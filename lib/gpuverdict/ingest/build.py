@@ -89,13 +89,12 @@ class Gaps:
             sums[filled] = np.add.reduceat(self.flat_s, self.offsets[:-1][filled])
         return sums
 
-    @property
-    def firsts_s(self) -> FloatArray:
-        """First gap of each request, NaN for none."""
-        firsts = np.full(len(self.offsets) - 1, np.nan)
-        filled = self.lengths > 0
-        firsts[filled] = self.flat_s[self.offsets[:-1][filled]]
-        return firsts
+    def nth_s(self, position: int) -> FloatArray:
+        """Gap at a position (0 for the first) of each request, NaN where the list is shorter."""
+        found = np.full(len(self.offsets) - 1, np.nan)
+        filled = self.lengths > position
+        found[filled] = self.flat_s[self.offsets[:-1][filled] + position]
+        return found
 
     def without_first(self, rows: BoolArray) -> Gaps:
         """Drop the first gap of the marked requests."""
@@ -186,7 +185,8 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                     "response payload", "chunkedencoding")),
     ("connection", ("connection", "connect call", "disconnected", "refused", "reset by peer",
                     "cannot connect", "broken pipe", "serverdisconnected", "unreachable")),
-    ("empty_stream", ("invalidinferenceresult", "never received a valid chunk", "no content", "empty response", "no token")),
+    ("empty_stream", ("invalidinferenceresult", "never received a valid chunk", "no content",
+                      "empty response", "no token")),
     ("http_5xx", ("internal server error", "service unavailable", "bad gateway")),
     ("http_4xx", ("too many requests", "bad request", "unauthorized", "not found", "forbidden")),
     ("client", ("keyerror", "valueerror", "typeerror", "jsondecodeerror", "attributeerror")),
@@ -344,7 +344,7 @@ def build_run(
         unusable = impossible | ~np.isin(status, ("ok", "incomplete", "cancelled"))
         gaps = gaps.cleared(unusable)
         said.extend(_check_gaps(columns_f, gaps))
-    sources = _source_column(columns, facts, n)
+    sources = _source_column(columns, facts, status, n)
     requests = _requests_frame(columns, columns_f, status, sources, errors, identity, n)
     gap_frame = _gaps_frame(gaps, identity)
 
@@ -365,6 +365,9 @@ def build_run(
         reported=summary,
     )
     if n == 0 and summary:
+        # The tool's own counts stand in for rows that were never written.
+        facts["n_ok"] = int(summary.get("requests.completed", 0))
+        facts["n_error"] = int(summary.get("requests.failed", 0))
         dropped_counts.setdefault("aggregate_only", 1)
         said.append(caution("aggregate_only", name=document.name))
     if facts["n_planned"] is not None and n and n < facts["n_planned"]:
@@ -388,7 +391,8 @@ def build_run(
         said.append(caution("unverified_reader", dialect=source_format))
     if facts["streaming"] is False:
         said.append(caution("not_streamed"))
-    said.extend(_compare_reported(summary, columns_f, status, gaps, facts, explained or {}, n))
+    measured = (status == "ok") & (requests["phase"] == "main").to_numpy()
+    said.extend(_compare_reported(summary, columns_f, measured, gaps, facts, explained or {}))
     facts["dropped"] = dropped_counts
     unique = _without_repeats(said)
     facts["warnings"] = [item.code for item in unique]
@@ -454,7 +458,8 @@ def _statuses(
     output = numbers["output_tokens"]
     ttft, first = numbers["ttft_s"], numbers["first_token_s"]
     no_tokens = (output == 0) | (np.isnan(output) if needs_tokens else np.zeros(n, dtype=bool))
-    no_first = ((ttft == 0) | np.isnan(ttft)) & np.isnan(first)
+    # A zero says that nothing came; a null beside counted tokens only that nobody looked.
+    no_first = (ttft == 0) & np.isnan(first)
     is_empty = no_tokens | no_first if streaming else no_tokens
     status[is_empty] = "empty"
     if errors is not None:
@@ -518,13 +523,17 @@ def _check_gaps(columns: Mapping[str, FloatArray], gaps: Gaps) -> list[Caution]:
     return said
 
 
-def _source_column(columns: Mapping[str, Any], facts: dict[str, Any], n: int) -> Any:
+def _source_column(
+    columns: Mapping[str, Any], facts: dict[str, Any], status: npt.NDArray[Any], n: int
+) -> Any:
     sources = columns.get("output_tokens_source")
     if sources is None:
         return [facts["output_tokens_source"]] * n
-    kinds = sorted({source for source in sources if source is not None})
+    # Cut requests are counted otherwise in many tools; the run is called by its finished ones.
+    fine = {source for source, state in zip(sources, status, strict=True) if state == "ok"}
+    kinds = sorted((fine or set(sources)) - {None})
     if facts["output_tokens_source"] is None and kinds:
-        facts["output_tokens_source"] = kinds[0] if len(kinds) == 1 else ", ".join(kinds)
+        facts["output_tokens_source"] = ", ".join(kinds)
     return sources
 
 
@@ -594,17 +603,15 @@ def _gaps_frame(gaps: Gaps | None, identity: str) -> pl.DataFrame:
 def _compare_reported(
     summary: Mapping[str, float],
     columns: Mapping[str, FloatArray],
-    status: npt.NDArray[Any],
+    ok: BoolArray,
     gaps: Gaps | None,
     facts: Mapping[str, Any],
     explained: Mapping[str, str],
-    n: int,
 ) -> list[Caution]:
     """Compare the tool's own summary with the rows; say what differs and why."""
     said: list[Caution] = []
-    if n == 0:
+    if not ok.size:
         return said
-    ok = status == "ok"
     samples = {name: columns[name][ok] for name in ("ttft_s", "tpot_s", "e2e_s")}
     if gaps is not None:
         samples["itl_s"] = gaps.cleared(~ok).flat_s

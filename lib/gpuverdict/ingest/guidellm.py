@@ -19,6 +19,7 @@ from ruamel.yaml.error import YAMLError
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.ingest.values import first_known, mapping
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -109,7 +110,7 @@ def _read_one(
     said: tuple[Caution, ...],
 ) -> Run:
     rows: list[tuple[str, Mapping[str, Any]]] = []
-    requests = _mapping(benchmark.get("requests"))
+    requests = mapping(benchmark.get("requests"))
     for name in _STATUS_OF_LIST:
         listed = requests.get(name) or []
         if not isinstance(listed, list):
@@ -119,7 +120,7 @@ def _read_one(
                 raise LogFormatError(f"{where}.requests.{name}", found=repr(row)[:40],
                                      expected="an object a request")  # fmt: skip
             rows.append((name, row))
-    timed = [_mapping(_mapping(row.get("info")).get("timings")) for _, row in rows]
+    timed = [mapping(mapping(row.get("info")).get("timings")) for _, row in rows]
     new_form = any(timed) or "scheduler_metrics" in benchmark
     facts, cautions = _facts(report, benchmark, index, options, new_form)
     dropped: dict[str, int] = {}
@@ -175,23 +176,25 @@ def _new_columns(
         end = timing.get("request_end")
         times["end_s"].append(timing.get("resolve_end") if end is None else end)
         times["targeted"].append(timing.get("targeted_start"))
-        given, written = _mapping(row.get("input_metrics")), _mapping(row.get("output_metrics"))
-        counts["input_tokens"].append(_first(row.get("prompt_tokens"), given.get("total_tokens")))
-        counts["cached_input_tokens"].append(
-            _first(given.get("cached_tokens"), row.get("cached_tokens"))
+        given, written = mapping(row.get("input_metrics")), mapping(row.get("output_metrics"))
+        counts["input_tokens"].append(
+            first_known(row.get("prompt_tokens"), given.get("total_tokens"))
         )
-        usage = _first(written.get("total_tokens"), written.get("text_tokens"))
+        counts["cached_input_tokens"].append(
+            first_known(given.get("cached_tokens"), row.get("cached_tokens"))
+        )
+        usage = first_known(written.get("total_tokens"), written.get("text_tokens"))
         events = timing.get("token_iterations")
-        total = _first(usage, row.get("output_tokens"), events)
+        total = first_known(usage, row.get("output_tokens"), events)
         counts["output_tokens"].append(total)
         counts["reasoning_tokens"].append(
-            _first(written.get("reasoning_tokens"), row.get("reasoning_tokens"))
+            first_known(written.get("reasoning_tokens"), row.get("reasoning_tokens"))
         )
         counts["n_chunks"].append(events)
         sources.append(None if total is None else "usage" if usage is not None else "chunk_count")
-        error = _mapping(row.get("info")).get("error")
+        error = mapping(row.get("info")).get("error")
         errors.append(str(error or "error") if name == "errored" else None)
-        server.append(_mapping(row.get("response_metrics")).get("queue_time_ms"))
+        server.append(mapping(row.get("response_metrics")).get("queue_time_ms"))
     columns: dict[str, Any] = {
         key: floats(values, f"{where}: {key}") for key, values in times.items()
     }
@@ -225,7 +228,7 @@ def _old_columns(
             column("output_tokens", also_errored=False), f"{where}: output_tokens"
         ),
     }
-    targeted = [_mapping(row.get("scheduler_info")).get("targeted_start_time") for _, row in rows]
+    targeted = [mapping(row.get("scheduler_info")).get("targeted_start_time") for _, row in rows]
     columns["client_queue_s"] = columns["start_s"] - floats(targeted, f"{where}: targeted")
     columns["output_tokens_source"] = [
         None if np.isnan(tokens) else "usage" for tokens in columns["output_tokens"]
@@ -241,7 +244,7 @@ def _with_status(
 ) -> dict[str, Any]:
     columns["status"] = [_STATUS_OF_LIST[name] for name, _ in rows]
     columns["request_id"] = [
-        _first(row.get("response_id"), row.get("request_id")) for _, row in rows
+        first_known(row.get("response_id"), row.get("request_id")) for _, row in rows
     ]
     columns["error_kind"] = error_kinds(errors)
     return columns
@@ -255,22 +258,22 @@ def _facts(
     new_form: bool,
 ) -> tuple[dict[str, Any], list[Caution]]:
     said: list[Caution] = []
-    metadata = _mapping(report.get("metadata"))
-    config = _mapping(benchmark.get("config"))
-    args = _mapping(benchmark.get("args"))
-    scheduler = _mapping(benchmark.get("scheduler"))
-    strategy = _mapping(
-        _first(config.get("strategy"), scheduler.get("strategy"), args.get("strategy"))
+    metadata = mapping(report.get("metadata"))
+    config = mapping(benchmark.get("config"))
+    args = mapping(benchmark.get("args"))
+    scheduler = mapping(benchmark.get("scheduler"))
+    strategy = mapping(
+        first_known(config.get("strategy"), scheduler.get("strategy"), args.get("strategy"))
     )
-    profile = _mapping(_first(config.get("profile"), args.get("profile")))
-    backend = _mapping(_first(config.get("backend"), benchmark.get("backend")))
-    worker = _mapping(benchmark.get("worker"))
-    spec = _mapping(_mapping(report.get("config")).get("spec"))
-    top_args = _mapping(report.get("args"))
-    version = _first(metadata.get("guidellm_version"), options.client_version)
+    profile = mapping(first_known(config.get("profile"), args.get("profile")))
+    backend = mapping(first_known(config.get("backend"), benchmark.get("backend")))
+    worker = mapping(benchmark.get("worker"))
+    spec = mapping(mapping(report.get("config")).get("spec"))
+    top_args = mapping(report.get("args"))
+    version = first_known(metadata.get("guidellm_version"), options.client_version)
     kind = strategy.get("type_")
     load, limit, rate, unbounded = _load(kind, strategy)
-    if kind == "throughput" and _first(profile.get("type_"), profile.get("kind")) == "sweep":
+    if kind == "throughput" and first_known(profile.get("type_"), profile.get("kind")) == "sweep":
         said.append(caution("overload_by_design"))
     if version is None:
         said.append(
@@ -278,24 +281,24 @@ def _facts(
                 "client_version_unknown", tool="GuideLLM", bracket="0.4" if new_form else "0.2-0.3"
             )
         )
-    measured = _mapping(benchmark.get("scheduler_metrics"))
+    measured = mapping(benchmark.get("scheduler_metrics"))
     asked_in, asked_out = _asked_lengths(spec, benchmark, top_args)
     modern = _at_least(version, (0, 7))
-    stream = _mapping(spec.get("backend")).get("stream")
+    stream = mapping(spec.get("backend")).get("stream")
     return {
         "tool": "guidellm",
         "tool_version": version,
-        "model_id": _first(
+        "model_id": first_known(
             backend.get("model"), worker.get("backend_model"), top_args.get("model")
         ),
-        "tokenizer_id": _mapping(spec.get("tokenizer")).get("model"),
+        "tokenizer_id": mapping(spec.get("tokenizer")).get("model"),
         "load_kind": load,
         "rate_rps": rate,
         "rate_unbounded": unbounded,
         "max_concurrency": limit,
         "stage_id": index,
         "order_no": index,
-        "sweep_id": _first(config.get("run_id"), benchmark.get("run_id")),
+        "sweep_id": first_known(config.get("run_id"), benchmark.get("run_id")),
         "n_planned": _planned(config, args),
         "duration_s": _duration(benchmark, measured),
         "measure_start_s": measured.get("measure_start_time"),
@@ -314,7 +317,7 @@ def _facts(
 def _load(
     kind: Any, strategy: Mapping[str, Any]
 ) -> tuple[str, int | None, float | None, bool | None]:
-    limit = _first(strategy.get("streams"), strategy.get("max_concurrency"))
+    limit = first_known(strategy.get("streams"), strategy.get("max_concurrency"))
     rate = strategy.get("rate")
     if kind == "synchronous":
         return "sync", 1, None, True
@@ -336,8 +339,8 @@ def _planned(config: Mapping[str, Any], args: Mapping[str, Any]) -> int | None:
     if isinstance(constraints, dict):
         if "max_duration" in constraints or "max_seconds" in constraints:
             return None
-        count = _mapping(_mapping(constraints.get("max_requests")).get("args")).get("count")
-        position = _mapping(constraints.get("max_requests")).get("current_index") or 0
+        count = mapping(mapping(constraints.get("max_requests")).get("args")).get("count")
+        position = mapping(constraints.get("max_requests")).get("current_index") or 0
         if isinstance(count, list):
             count = count[position] if position < len(count) else None
         return count if isinstance(count, int) else None
@@ -368,7 +371,9 @@ def _asked_lengths(
         if not asked.get("prompt_tokens_stdev") and not asked.get("output_tokens_stdev"):
             return asked.get("prompt_tokens"), asked.get("output_tokens")
         return None, None
-    text = str(_first(_mapping(benchmark.get("request_loader")).get("data"), top_args.get("data")))
+    text = str(
+        first_known(mapping(benchmark.get("request_loader")).get("data"), top_args.get("data"))
+    )
     found = {key: int(value) for key, value in _LENGTH.findall(text)}
     if "stdev" in text:
         return None, None
@@ -376,12 +381,12 @@ def _asked_lengths(
 
 
 def _totals(benchmark: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(
-        _first(
-            _mapping(benchmark.get("metrics")).get("request_totals"),
+    return mapping(
+        first_known(
+            mapping(benchmark.get("metrics")).get("request_totals"),
             benchmark.get("request_totals"),
-            _mapping(benchmark.get("scheduler_metrics")).get("requests_made"),
-            _mapping(benchmark.get("run_stats")).get("requests_made"),
+            mapping(benchmark.get("scheduler_metrics")).get("requests_made"),
+            mapping(benchmark.get("run_stats")).get("requests_made"),
         )
     )
 
@@ -408,12 +413,12 @@ _METRICS = (
 def _reported(benchmark: Mapping[str, Any]) -> dict[str, float | None]:
     """Collect the tool's figures of successful requests; zeros of empty groups are left out."""
     result: dict[str, float | None] = {}
-    metrics = _mapping(benchmark.get("metrics"))
+    metrics = mapping(benchmark.get("metrics"))
     for key, metric, factor in _METRICS:
-        group = _mapping(_mapping(metrics.get(key)).get("successful"))
+        group = mapping(mapping(metrics.get(key)).get("successful"))
         if not group.get("count"):
             continue
-        values = {**_mapping(group.get("percentiles")), "mean": group.get("mean"),
+        values = {**mapping(group.get("percentiles")), "mean": group.get("mean"),
                   "std": group.get("std_dev"), "min": group.get("min"), "max": group.get("max"),
                   "p50": group.get("median")}  # fmt: skip
         for statistic in ("mean", "std", "min", "max", "p50", "p90", "p95", "p99"):
@@ -425,7 +430,7 @@ def _reported(benchmark: Mapping[str, Any]) -> dict[str, float | None]:
         ("requests_per_second", "requests_per_s.value"),
         ("output_tokens_per_second", "output_tokens_per_s.value"),
     ):
-        group = _mapping(_mapping(metrics.get(key)).get("successful"))
+        group = mapping(mapping(metrics.get(key)).get("successful"))
         if group.get("count") and isinstance(group.get("mean"), int | float):
             result[name] = group["mean"]
     totals = _totals(benchmark)
@@ -443,13 +448,13 @@ def _read_first_form(
     document: Document, level: Any, part: str, where: str, options: ReadOptions
 ) -> Run:
     """Read one level of a 0.1 report, whose first-token time is a duration."""
-    level = _mapping(level)
-    results = [_mapping(item) for item in level.get("results") or []]
-    failed = [_mapping(item) for item in level.get("errors") or []]
+    level = mapping(level)
+    results = [mapping(item) for item in level.get("results") or []]
+    failed = [mapping(item) for item in level.get("errors") or []]
     rows = [*results, *failed]
     start = floats([row.get("start_time") for row in rows], f"{where}: start_time")
     ttft = floats([row.get("first_token_time") for row in rows], f"{where}: first_token_time")
-    lists = [_mapping(row.get("decode_times")).get("data") or [] for row in rows]
+    lists = [mapping(row.get("decode_times")).get("data") or [] for row in rows]
     gaps = Gaps.from_lists(lists, "chunk", f"{where}: decode_times")
     errors = [None] * len(results) + [str(row.get("message") or "error") for row in failed]
     mode = level.get("mode")
@@ -469,7 +474,7 @@ def _read_first_form(
             "output_tokens": integers(
                 [row.get("output_token_count") for row in rows], f"{where}: output_token_count"
             ),
-            "request_id": [_mapping(row.get("request")).get("id") for row in rows],
+            "request_id": [mapping(row.get("request")).get("id") for row in rows],
             "n_chunks": gaps.lengths + 1.0,
         },
         info={
@@ -490,14 +495,6 @@ def _read_first_form(
         errors=errors,
         clock_offset_s=0.0,
     )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
 
 
 def _at_least(version: Any, bound: tuple[int, int]) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.ingest.values import list_of, positive, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -114,9 +115,9 @@ def _read_one(
             cautions=said,
         )
     ttft = floats(record["ttfts"], f"{where}: ttfts")
-    output = integers(_list(record, "output_lens", where), f"{where}: output_lens")
+    output = integers(list_of(record, "output_lens", where), f"{where}: output_lens")
     chat = "chat" in f"{record.get('endpoint_type')} {record.get('backend')}"
-    gaps = Gaps.from_lists(_list(record, "itls", where), "chunk", f"{where}: itls")
+    gaps = Gaps.from_lists(list_of(record, "itls", where), "chunk", f"{where}: itls")
     gaps, ttft, counts, explained = split_gaps(gaps, ttft, output, chat=chat, where=where)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
     said.extend(_chunk_cautions(gaps, output))
@@ -128,17 +129,17 @@ def _read_one(
     }
     if record.get("input_lens") is not None:
         columns["input_tokens"] = integers(
-            _list(record, "input_lens", where), f"{where}: input_lens"
+            list_of(record, "input_lens", where), f"{where}: input_lens"
         )
     if record.get("start_times") is not None:
-        starts = floats(_list(record, "start_times", where), f"{where}: start_times")
+        starts = floats(list_of(record, "start_times", where), f"{where}: start_times")
         columns["start_s"] = starts
         if record.get("latencies") is not None:
-            latencies = floats(_list(record, "latencies", where), f"{where}: latencies")
+            latencies = floats(list_of(record, "latencies", where), f"{where}: latencies")
             columns["end_s"] = np.where(latencies > 0, starts + latencies, np.nan)
     for name, key in (("client_queue_s", "queue_times"), ("server_queue_s", "server_queue_times")):
         if record.get(key) is not None:
-            columns[name] = floats(_list(record, key, where), f"{where}: {key}")
+            columns[name] = floats(list_of(record, key, where), f"{where}: {key}")
     errors = _errors(record, where, len(ttft))
     columns["error_kind"] = error_kinds(errors)
     info["token_time_source"] = "gaps" if "start_s" in columns else "whole_run"
@@ -181,25 +182,25 @@ def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[
         load = "poisson" if burstiness in (None, 1.0) else "gamma"
         if burstiness == math.inf:
             load, burstiness = "constant", None
-    duration = _positive(record.get("duration"))
+    duration = positive(record.get("duration"))
     end_epoch = _end_epoch(record.get("date"), options.time_zone, where)
     start_epoch = end_epoch - duration if end_epoch is not None and duration else None
     has_starts = isinstance(record.get("start_times"), list)
     return {
         "tool": "vllm bench serve",
         "tool_version": options.client_version,
-        "model_id": _text(record.get("model_id")),
-        "tokenizer_id": _text(record.get("tokenizer_id")),
-        "precision": _text(record.get("dtype")),
-        "gpu_label": _text(record.get("gpu")),
-        "tp": _whole(record.get("tp", record.get("tensor_parallel_size"))),
+        "model_id": text(record.get("model_id")),
+        "tokenizer_id": text(record.get("tokenizer_id")),
+        "precision": text(record.get("dtype")),
+        "gpu_label": text(record.get("gpu")),
+        "tp": whole(record.get("tp", record.get("tensor_parallel_size"))),
         "load_kind": load,
         "rate_rps": rate,
         "rate_unbounded": unbounded,
-        "max_concurrency": _whole(limit),
+        "max_concurrency": whole(limit),
         "burstiness": burstiness,
-        "repeat_no": _whole(record.get("run_number")),
-        "n_planned": _whole(record.get("num_prompts")),
+        "repeat_no": whole(record.get("run_number")),
+        "n_planned": whole(record.get("num_prompts")),
         "duration_s": duration,
         "t0_epoch_s": start_epoch if has_starts else None,
         "t0_quality": "end_stamp_minus_duration" if start_epoch and has_starts else "none",
@@ -210,8 +211,8 @@ def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[
         "e2e_def": "last_token",
         "gap_kind": "chunk",
         "output_tokens_source": "usage",
-        "requested_input_tokens": _whole(record.get("random_input_len")),
-        "requested_output_tokens": _whole(record.get("random_output_len")),
+        "requested_input_tokens": whole(record.get("random_input_len")),
+        "requested_output_tokens": whole(record.get("random_output_len")),
     }
 
 
@@ -319,7 +320,7 @@ def split_gaps(
             expected="one entry a request in each",
         )
     explained = {"tpot_s": "reported_past_last_token", "e2e_s": "reported_past_last_token"}
-    firsts = gaps.firsts_s
+    firsts = gaps.nth_s(0)
     filled = (lengths > 0) & (ttft > 0)
     if not filled.any():
         return gaps, ttft, {}, explained
@@ -349,9 +350,9 @@ def _begins_with_ttft(gaps: Gaps, ttft: Any, output: Any) -> Any:
     tokens a chunk) an equal first entry may be chance, as with constant times: there it counts
     only where it is exact and unlike the second.
     """
-    firsts, lengths = gaps.firsts_s, gaps.lengths
+    firsts, lengths = gaps.nth_s(0), gaps.lengths
     filled = (lengths > 0) & (ttft > 0)
-    seconds = gaps.without_first(filled).firsts_s
+    seconds = gaps.nth_s(1)
     with np.errstate(invalid="ignore"):
         apart = np.abs(firsts - ttft)
         one_a_token = filled & (lengths == output) & (apart <= 1e-3)
@@ -409,32 +410,7 @@ def reported_summary(record: Mapping[str, Any]) -> dict[str, float | None]:
     return result
 
 
-def _list(record: Mapping[str, Any], key: str, where: str) -> list[Any]:
-    value = record.get(key)
-    if not isinstance(value, list):
-        raise LogFormatError(where, found=f"no list {key!r}", expected="one entry a request")
-    return value
-
-
 def _errors(record: Mapping[str, Any], where: str, n: int) -> list[str | None]:
     if record.get("errors") is None:
         return [None] * n
-    return [str(error) if error else None for error in _list(record, "errors", where)]
-
-
-def _positive(value: Any) -> float | None:
-    if isinstance(value, int | float) and math.isfinite(value) and value > 0:
-        return float(value)
-    return None
-
-
-def _whole(value: Any) -> int | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return int(number) if math.isfinite(number) and number == int(number) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return [str(error) if error else None for error in list_of(record, "errors", where)]

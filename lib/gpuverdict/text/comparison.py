@@ -264,4 +264,12 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("Record a GPU trace beside every run (`gpuverdict record`).", ""),
         "zh": ("每次运行同时记录 GPU 采样（`gpuverdict record`）。", ""),
     },
+    "disturbed_run": {
+        "en": ("Run {repeat} of {arm} was disturbed at {at_s:.1f} s.", "Repeat this run."),
+        "zh": ("{arm} 的第 {repeat} 次运行在 {at_s:.1f} s 受到干扰。", "请重测该次运行。"),
+    },
+    "without_disturbed": {
+        "en": ("Without the disturbed runs: {word}, {ratio}.", ""),
+        "zh": ("去掉受干扰的运行后：{word}，{ratio}。", ""),
+    },
 }

@@ -3,6 +3,8 @@
 # A sentence is easier to judge on one line than cut in two.
 # ruff: noqa: E501
 
+# A sentence is easier to judge on one line than cut in two.
+
 from __future__ import annotations
 
 SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
@@ -241,6 +243,127 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "我们只统计有输出的请求。",
         ),
     },
+    "reported_other_tokens": {
+        "en": (
+            "The tool's {metric} {statistic} is {reported:.6g}, ours {recomputed:.6g}: it counts other output tokens.",
+            "Ours uses the count on which two witnesses agree.",
+        ),
+        "zh": (
+            "工具的 {metric} {statistic} 为 {reported:.6g}，重算为 {recomputed:.6g}：其输出 token 计数不同。",
+            "我们采用两个来源一致的计数。",
+        ),
+    },
+    "token_counts_replaced": {
+        "en": (
+            "The file's output lengths add up to {in_file:.0f} tokens, but the gap lists hold {by_gaps:.0f} and the recount of the text {again:.0f}: the gap lists were used.",
+            "The file repeats the requested length: the server sent no usage. Ask for usage next time.",
+        ),
+        "zh": (
+            "文件中的输出长度合计 {in_file:.0f} 个 token，而间隔列表为 {by_gaps:.0f}、文本重新分词为 {again:.0f}：采用间隔列表。",
+            "文件写的是请求长度（服务端未返回 usage）；下次请开启 usage。",
+        ),
+    },
+    "token_counts_disagree": {
+        "en": (
+            "No two counts of output tokens agree: {in_file:.0f} in the file, {by_gaps:.0f} by the gap lists, {again:.0f} by the recount (0: none).",
+            "TPOT and token rates are not given; ask the server for usage.",
+        ),
+        "zh": (
+            "输出 token 的三种计数互不一致：文件 {in_file:.0f}、间隔列表 {by_gaps:.0f}、重新分词 {again:.0f}（0 表示没有）。",
+            "不给出 TPOT 和 token 吞吐；请让服务端返回 usage。",
+        ),
+    },
+    "prompts_drift": {
+        "en": (
+            "The prompts are random token ids: the server counts other input lengths than the file says.",
+            "Prefill rates from this file are too low by up to a sixth; take input tokens from the server.",
+        ),
+        "zh": (
+            "提示词由随机 token id 生成：服务端实际的输入长度与文件所写不同。",
+            "由该文件得出的预填充速率偏低，最多约六分之一；请用服务端的输入 token 数。",
+        ),
+    },
+    "summary_missing": {
+        "en": (
+            "No summary stands beside {name}: the level, the version and whether the run ended are unknown.",
+            "Copy profile_export_aiperf.json into the same folder, or give the facts in campaign.yaml.",
+        ),
+        "zh": (
+            "{name} 旁边没有汇总文件：档位、版本以及测试是否完成均未知。",
+            "请把 profile_export_aiperf.json 放在同一文件夹，或在 campaign.yaml 中写明。",
+        ),
+    },
+    "run_interrupted": {
+        "en": (
+            "The tool says that this run was interrupted or is not complete.",
+            "Requests in flight at that moment are nowhere: repeat the run.",
+        ),
+        "zh": ("工具标明该 run 被中断或未完成。", "中断时在途的请求没有记录：请重测。"),
+    },
+    "tokens_counted_twice": {
+        "en": (
+            "In {n} requests every token time stands there twice: a special token was counted again in each chunk.",
+            "The pairs were collapsed.",
+        ),
+        "zh": (
+            "{n} 个请求的每个 token 时间都出现两次：每个数据块重复计入了特殊 token。",
+            "已合并成对的时间。",
+        ),
+    },
+    "token_times_differ": {
+        "en": (
+            "In {n} of {n_rows} requests the token times are not as many as the output tokens.",
+            "TPOT is taken from the token count; the list is between events.",
+        ),
+        "zh": (
+            "{n_rows} 个请求中有 {n} 个的 token 时间数与输出 token 数不等。",
+            "TPOT 按 token 数计算；该列表是事件间隔。",
+        ),
+    },
+    "stages_by_pauses": {
+        "en": (
+            "No stage files stand beside {name}: its {n} stages were told by the pauses between them.",
+            "Copy the stage files into the same folder, or give stages: [sizes].",
+        ),
+        "zh": (
+            "{name} 旁边没有 stage 文件：按停顿划分为 {n} 个阶段。",
+            "请放入 stage 文件，或填写 stages: [各阶段请求数]。",
+        ),
+    },
+    "stages_pooled": {
+        "en": (
+            "This report pools all stages and the pauses between them.",
+            "Its rates describe no level: use the stage reports.",
+        ),
+        "zh": ("该报告把所有阶段及其间的停顿合在一起。", "其速率不代表任何档位：请用各阶段报告。"),
+    },
+    "concurrency_unknown": {
+        "en": (
+            "{n} of {n_planned} requests were recorded; a stream ended with each missing one, so the real concurrency is unknown.",
+            "Repeat the run on a server without failures, or with a tool that records them.",
+        ),
+        "zh": (
+            "只记录了 {n_planned} 个请求中的 {n} 个；每缺一个就少一个并发流，实际并发未知。",
+            "请在无失败的服务上重测，或改用会记录失败的工具。",
+        ),
+    },
+    "columns_ignored": {
+        "en": (
+            "Columns that the map does not name were not read: {names}.",
+            "Add them to columns: if they matter.",
+        ),
+        "zh": ("映射未提到的列没有读取：{names}。", "如有需要请加入 columns:。"),
+    },
+    "token_source_unknown": {
+        "en": (
+            "The table does not say who counted the output tokens.",
+            "Add output_tokens_source (usage, retokenised, ...): TPOT and rates rest on it.",
+        ),
+        "zh": (
+            "表格未说明输出 token 由谁计数。",
+            "请补充 output_tokens_source（usage、retokenised 等）：TPOT 与吞吐取决于它。",
+        ),
+    },
     "reported_other_definition": {
         "en": (
             "The tool's {metric} {statistic} is {reported:.6g}, ours {recomputed:.6g}: it is computed "
@@ -268,5 +391,71 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Its latencies are those of an overloaded server; do not compare them with other levels.",
         ),
         "zh": ("该档位一次性发出全部请求以探测上限。", "其时延属于过载状态，不可与其他档位比较。"),
+    },
+    "inspect_file": {
+        "en": ("{path}: {dialect}, {version}", ""),
+        "zh": ("{path}：{dialect}，{version}", ""),
+    },
+    "inspect_no_version": {
+        "en": ("version not in the file", ""),
+        "zh": ("文件未写明版本", ""),
+    },
+    "inspect_no_level": {
+        "en": ("level not in the file", ""),
+        "zh": ("文件未写明档位", ""),
+    },
+    "inspect_run": {
+        "en": (
+            "  run {run_id}: {level}; {n_rows} rows: {n_ok} ok, {n_error} error, {n_cancelled} cancelled, {n_incomplete} incomplete, {n_empty} empty",
+            "",
+        ),
+        "zh": (
+            "  run {run_id}：{level}；共 {n_rows} 行：成功 {n_ok}，错误 {n_error}，取消 {n_cancelled}，未完成 {n_incomplete}，空响应 {n_empty}",
+            "",
+        ),
+    },
+    "inspect_trace": {
+        "en": ("  {samples} samples, {gpus} GPUs, {span_s:.1f} s", ""),
+        "zh": ("  {samples} 个采样，{gpus} 张 GPU，时长 {span_s:.1f} s", ""),
+    },
+    "inspect_inventory": {
+        "en": ("  {gpus} GPUs: {names}", ""),
+        "zh": ("  {gpus} 张 GPU：{names}", ""),
+    },
+    "inspect_unknown": {
+        "en": ("{path}: not recognised. {reason}", ""),
+        "zh": ("{path}：无法识别。{reason}", ""),
+    },
+    "inspect_columns": {
+        "en": ("  An unknown table. Check this map and give it as columns: in campaign.yaml:", ""),
+        "zh": ("  未知表格。请核对以下映射，并在 campaign.yaml 中以 columns: 写明：", ""),
+    },
+    "draft_title": {
+        "en": ("Say in one line what is compared", ""),
+        "zh": ("用一句话说明比较的内容", ""),
+    },
+    "draft_time_zone": {
+        "en": ("zone of the trace's time stamps, if they have none", ""),
+        "zh": ("采样时间戳没有时区时，填写其时区", ""),
+    },
+    "draft_model": {
+        "en": ("add parameters, weight_bits, layers, kv_heads, head_dim, kv_bits", ""),
+        "zh": ("补充 parameters、weight_bits、layers、kv_heads、head_dim、kv_bits", ""),
+    },
+    "draft_workload": {
+        "en": ("add input_tokens and output_tokens as asked for", ""),
+        "zh": ("补充请求的 input_tokens 与 output_tokens", ""),
+    },
+    "draft_gpu": {
+        "en": ("no inventory says which GPU this was: correct it", ""),
+        "zh": ("没有清单说明 GPU 型号：请更正", ""),
+    },
+    "draft_engine": {
+        "en": ("engine, engine_version and precision are in no log", ""),
+        "zh": ("engine、engine_version 与 precision 不在日志中", ""),
+    },
+    "draft_one_arm": {
+        "en": ("a comparison needs two arms; put the logs of each into a folder of its own", ""),
+        "zh": ("比较需要两个 arm；请把各自的日志放入单独文件夹", ""),
     },
 }

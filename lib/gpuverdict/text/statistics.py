@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - wide characters count twice
+
 """Sentences about statistics."""
 
 from __future__ import annotations
@@ -88,6 +88,16 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "至少需要三次、每次不少于 500 个请求的运行。",
         ),
     },
+    "tail_counts_unknown": {
+        "en": (
+            "How many requests stand behind {statistic} is not known.",
+            "Give the requests of the smallest run, so that thin tails are found.",
+        ),
+        "zh": (
+            "{statistic} 背后的请求数未知。",
+            "请给出最小一次运行的请求数，以便识别尾部样本不足。",
+        ),
+    },
     "tail_under_sampled": {
         "en": (
             "{statistic} of a run with {n} requests is not tested: it rests on fewer than five "
@@ -97,16 +107,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "某次运行只有 {n} 个请求，其 {statistic} 之外不足五个请求，不做检验。",
             "每次运行至少发送 {needed} 个请求。",
-        ),
-    },
-    "tail_counts_unknown": {
-        "en": (
-            "How many requests stand behind {statistic} is not known.",
-            "Give the requests of the smallest run, so that thin tails are found.",
-        ),
-        "zh": (
-            "{statistic} 背后的请求数未知。",
-            "请给出最小一次运行的请求数，以便识别尾部样本不足。",
         ),
     },
     "few_requests": {
@@ -410,6 +410,36 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "{n_runs} 次运行之间未发现超出运行内部的方差；标准误仅来自请求，不能代表新的运行。",
             "请确认各次运行是相互独立的服务启动。",
+        ),
+    },
+    "plan_without_pilot": {
+        "en": (
+            "Without a pilot the spread over runs is unknown: {n} runs an arm is the default.",
+            "Run two or three runs of one arm first and plan again from them.",
+        ),
+        "zh": (
+            "没有预实验，运行间离散度未知：默认每组 {n} 次运行。",
+            "请先对任一组做两三次运行，再据此重新规划。",
+        ),
+    },
+    "plan_quantised": {
+        "en": (
+            "The pilot's runs are equal to the last bit, so its spread says nothing.",
+            "Use a statistic that is not counted in finished requests, or longer runs.",
+        ),
+        "zh": (
+            "预实验各次运行逐位相等，离散度没有信息。",
+            "请改用不按完成请求数计数的统计量，或延长运行。",
+        ),
+    },
+    "plan_many_runs": {
+        "en": (
+            "{n} runs an arm for {effect:.1%} with a spread of {sd:.1%} over runs is a lot.",
+            "Make the runs steadier (fixed clocks, longer windows), or ask for a larger effect.",
+        ),
+        "zh": (
+            "在 {sd:.1%} 的运行间离散度下分辨 {effect:.1%} 需要每组 {n} 次运行，代价很高。",
+            "请先让运行更稳定（固定时钟、更长窗口），或放宽目标差异。",
         ),
     },
 }

@@ -1,7 +1,6 @@
 """Sentences about traces: reading them, placing them in time, and what they say of the devices."""
 
 # Chinese characters count twice in the line length.
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -372,6 +371,225 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "忙碌样本只有 {n} 个（占窗口 {share:.0%}），不足以判断时钟。",
             "需要 30 个忙碌样本且占窗口一半以上。",
+        ),
+    },
+    "identity_title": {"en": ("{name} ({facts})", ""), "zh": ("{name}（{facts}）", "")},
+    "identity_driver": {"en": ("driver {version}", ""), "zh": ("驱动 {version}", "")},
+    "identity_declared_title": {
+        "en": ("{label} (declared, not verified)", ""),
+        "zh": ("{label}（仅声明，未核实）", ""),
+    },
+    "identity_declared": {
+        "en": (
+            "Nothing recorded says which cards ran: {label} is a declaration.",
+            "Record `nvidia-smi -L`, `nvidia-smi topo -m` and `nvidia-smi -q -x` on the host.",
+        ),
+        "zh": (
+            "没有任何记录说明实际运行的是哪些卡：{label} 仅为声明。",
+            "请在主机上记录 `nvidia-smi -L`、`nvidia-smi topo -m` 和 `nvidia-smi -q -x`。",
+        ),
+    },
+    "identity_model": {
+        "en": (
+            "Labelled {label}, but the device calls itself {found}: that is another product.",
+            "Correct the label; until then nothing measured under it is compared.",
+        ),
+        "zh": (
+            "标注为 {label}，但设备自报为 {found}：这是另一款产品。",
+            "请更正标注；在此之前，该标注下的测量不参与比较。",
+        ),
+    },
+    "identity_form_factor": {
+        "en": (
+            "Labelled {label}, but the device {found} is the {form} build: another board with "
+            "another power budget and memory speed.",
+            "Correct the label; results of the two builds are not interchangeable.",
+        ),
+        "zh": (
+            "标注为 {label}，但设备 {found} 是 {form} 版：板卡不同，功率预算和显存带宽也不同。",
+            "请更正标注；两种版本的结果不能互换。",
+        ),
+    },
+    "identity_form_unverified": {
+        "en": (
+            "The device name {found} does not say whether this is the PCIe or the SXM build of "
+            "{label}.",
+            "Record `nvidia-smi -q -x`: the largest power limit of the board tells.",
+        ),
+        "zh": (
+            "设备名 {found} 未说明是 {label} 的 PCIe 版还是 SXM 版。",
+            "请记录 `nvidia-smi -q -x`：板卡的最大功率限制可以区分。",
+        ),
+    },
+    "identity_memory": {
+        "en": (
+            "Labelled {label} with {memory_gb:.0f} GB, but the device has {found}: a variant or a "
+            "modified card.",
+            "Name the variant, or describe the card with its own figures; never take bandwidth or "
+            "power of a modified card from a data sheet.",
+        ),
+        "zh": (
+            "标注为 {label}（{memory_gb:.0f} GB），但设备显存为 {found}：属于其他型号或改装卡。",
+            "请写明型号，或用实测参数描述该卡；改装卡的带宽和功率不能取自规格书。",
+        ),
+    },
+    "identity_two_cards": {
+        "en": (
+            "Labelled {label} with {memory_gb:.0f} GB on one card, but the host has {count} cards of "
+            "{each}: two cards joined by a link are not one card with twice the memory.",
+            "Set `gpus: 2` and the label of the single card.",
+        ),
+        "zh": (
+            "标注为单卡 {memory_gb:.0f} GB 的 {label}，但主机上是 {count} 张 {each} 的卡："
+            "两张通过链路相连的卡不等于一张双倍显存的卡。",
+            "请设 `gpus: 2`，并填写单卡的型号。",
+        ),
+    },
+    "identity_one_card": {
+        "en": (
+            "Labelled {gpus} x {label}, but the host has {count} card of {each}: one (modified) card "
+            "with twice the memory, not two cards.",
+            "Set `gpus: 1` and describe the modified card with its own figures.",
+        ),
+        "zh": (
+            "标注为 {gpus} 张 {label}，但主机上是 {count} 张 {each} 的卡：这是一张（改装的）双倍显存卡，"
+            "不是两张卡。",
+            "请设 `gpus: 1`，并用实测参数描述该改装卡。",
+        ),
+    },
+    "identity_count": {
+        "en": (
+            "Labelled {declared} x {label}, but the devices recorded are {found}.",
+            "Correct `gpus`, or record all cards of the arm.",
+        ),
+        "zh": (
+            "标注为 {declared} 张 {label}，但记录到的设备为 {found} 张。",
+            "请更正 `gpus`，或记录该组的全部卡。",
+        ),
+    },
+    "identity_which_cards": {
+        "en": (
+            "The host has {found} cards and the arm uses {declared}: which ones is not recorded.",
+            "Trace only the cards that serve, or set CUDA_VISIBLE_DEVICES and trace by UUID.",
+        ),
+        "zh": (
+            "主机有 {found} 张卡，该组只用 {declared} 张，但没有记录是哪几张。",
+            "请只采集参与服务的卡，或设置 CUDA_VISIBLE_DEVICES 并按 UUID 采集。",
+        ),
+    },
+    "identity_mig": {
+        "en": (
+            "Labelled {label}, but the card {found} is split by MIG: a slice has a part of its "
+            "memory and compute.",
+            "Switch MIG off, or describe the slice with its own figures.",
+        ),
+        "zh": (
+            "标注为 {label}，但 {found} 启用了 MIG：切片只有部分显存和算力。",
+            "请关闭 MIG，或用切片自己的参数描述。",
+        ),
+    },
+    "identity_mixed": {
+        "en": (
+            "Labelled {label}, but the cards differ among themselves: {found}.",
+            "Use cards of one kind, or describe the mixture as its own product.",
+        ),
+        "zh": (
+            "标注为 {label}，但各卡并不相同：{found}。",
+            "请使用同一型号的卡，或将混合配置单独描述。",
+        ),
+    },
+    "identity_other_host": {
+        "en": (
+            "The trace {name} is of cards that the inventory does not list: it is of another host.",
+            "Give the arm the trace and the inventory of one host.",
+        ),
+        "zh": (
+            "{name} 中的卡不在设备清单内：它来自另一台主机。",
+            "请为该组提供同一台主机的 trace 和清单。",
+        ),
+    },
+    "identity_power_capped": {
+        "en": (
+            "The cards run at an enforced limit of {limit_w:.0f} W, below their default of "
+            "{default_w:.0f} W.",
+            "The verdict is about the cards at this limit.",
+        ),
+        "zh": (
+            "这些卡的实际功率上限为 {limit_w:.0f} W，低于默认的 {default_w:.0f} W。",
+            "结论针对该功率上限下的卡。",
+        ),
+    },
+    "identity_renamed": {
+        "en": (
+            "The default power limit of the device is {default_w:.0f} W, that of a {label} "
+            "{tdp_w:.0f} W: another variant, or a card under another card's name.",
+            "Check the board part number with `nvidia-smi -q`.",
+        ),
+        "zh": (
+            "设备默认功率上限为 {default_w:.0f} W，而 {label} 应为 {tdp_w:.0f} W："
+            "可能是其他型号，或改名的卡。",
+            "请用 `nvidia-smi -q` 核对板卡部件号。",
+        ),
+    },
+    "identity_cross_numa": {
+        "en": (
+            "The cards sit on different CPU sockets (link {links}): traffic between them crosses "
+            "the sockets.",
+            "Use a pair on one socket, or keep this as part of what is compared.",
+        ),
+        "zh": (
+            "这些卡位于不同 CPU 插槽（链路 {links}），卡间通信要跨插槽。",
+            "请使用同一插槽下的卡，或把它作为比较对象的一部分。",
+        ),
+    },
+    "identity_no_nvlink": {
+        "en": (
+            "{label} can have NVLink, but these cards are joined by {links}.",
+            "The link is part of what is compared; state it when you quote the result.",
+        ),
+        "zh": (
+            "{label} 可以使用 NVLink，但这些卡之间的链路是 {links}。",
+            "链路是比较对象的一部分；引用结果时请注明。",
+        ),
+    },
+    "shared_card": {
+        "en": (
+            "{n} other processes held {memory_mib:,.0f} MiB on the card during the run: shared card.",
+            "Repeat the run on a card of its own; the server's memory is taken by process id.",
+        ),
+        "zh": (
+            "运行期间该卡上另有 {n} 个进程占用 {memory_mib:,.0f} MiB：共享卡。",
+            "请在独占的卡上重测；服务端显存按进程号统计。",
+        ),
+    },
+    "counters_since_start": {
+        "en": (
+            "There is only one metrics page: its counters cover everything since the server started.",
+            "Save the page before and after a run.",
+        ),
+        "zh": (
+            "只有一份指标页，其计数器覆盖服务启动以来的全部请求。",
+            "请在运行前后各保存一份指标页。",
+        ),
+    },
+    "counter_reset": {
+        "en": (
+            "A counter of the server went back between the two pages: it restarted in between.",
+            "Take both pages from one server start.",
+        ),
+        "zh": (
+            "两份指标页之间服务端计数器回退：期间服务重启过。",
+            "请在同一次服务启动内取两份指标页。",
+        ),
+    },
+    "unit_refused": {
+        "en": (
+            "{column} of {name} was not read: its unit cannot be told ({why}).",
+            "Name the unit in the header (for example memory_used_mib), or map the column.",
+        ),
+        "zh": (
+            "{name} 的 {column} 未读取：单位无法确定（{why}）。",
+            "请在表头写明单位（例如 memory_used_mib），或用 `columns:` 映射。",
         ),
     },
 }

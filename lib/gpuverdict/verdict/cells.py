@@ -16,13 +16,12 @@ import pandas as pd
 
 from gpuverdict import stats
 from gpuverdict.design import CellDesign, Comparability
-from gpuverdict.errors import Caution
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.schema import METRICS
 from gpuverdict.stats import Comparison
 from gpuverdict.text import caution
 
-__all__ = ["Cell", "CellKey", "TESTED", "decide_cell", "with_client_floor"]
+__all__ = ["TESTED", "Cell", "CellKey", "decide_cell", "with_client_floor"]
 
 # Every (metric, statistic) that gets a cell where it was measured.
 TESTED: tuple[tuple[str, str], ...] = (
@@ -104,7 +103,7 @@ def decide_cell(
     frame : pandas.DataFrame
         The summary rows of this cell's metric and statistic, all windows.
     options : mapping
-        `margin`, `paired`, `noise_floor`, `gain`, `drifting_runs`, `equal_n` (window name of
+        `margin`, `paired`, `noise_floor`, `gain`, `equal_n` (window name of
         equal-N quantiles) and `failures` (for error ratios).
 
     Returns
@@ -141,7 +140,7 @@ def decide_cell(
         "metric": key.metric, "statistic": key.statistic, "margin": options["margin"],
         "modifiers": tuple(dict.fromkeys(modifiers)), "cautions": tuple(cautions),
     }  # fmt: skip
-    place = {"key": key, "level": level, "window": window,
+    place: dict[str, Any] = {"key": key, "level": level, "window": window,
              "baseline_runs": tuple(a), "candidate_runs": tuple(b)}  # fmt: skip
     values = [v for _, v in a], [v for _, v in b]
     if refusals:
@@ -177,7 +176,6 @@ def decide_cell(
         gain=_gain(key.metric, options),
         n_requests_min=n_min,
         noise_floor=options.get("noise_floor"),
-        drifting_runs=options.get("drifting_runs", (0, 0)),
         **shared,
     )
     if rung == 4 and not cell.sustained and compared.verdict == "equivalent":
@@ -214,9 +212,7 @@ def _order_only(
     plain = stats.compare_arms(a[:1], b[:1], **shared)
     ratio = None
     if a and b:
-        ratio = math.exp(
-            sum(map(math.log, b)) / len(b) - sum(map(math.log, a)) / len(a)
-        )
+        ratio = math.exp(sum(map(math.log, b)) / len(b) - sum(map(math.log, a)) / len(a))
     if a and b and min(b) > max(a):
         said = caution("all_above", n=len(b), m=len(a))
     elif a and b and max(b) < min(a):
@@ -246,6 +242,8 @@ def with_client_floor(cell: Cell, floor: float) -> Cell:
     return replace(
         cell,
         comparison=replace(
-            c, verdict="inconclusive", cautions=(*c.cautions, caution("client_floor", floor_ratio=floor))
+            c,
+            verdict="inconclusive",
+            cautions=(*c.cautions, caution("client_floor", floor_ratio=floor)),
         ),
     )

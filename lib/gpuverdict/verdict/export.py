@@ -36,7 +36,13 @@ def verdicts_json(verdict: Verdict, provenance: Mapping[str, Any]) -> str:
 def verdicts_dict(verdict: Verdict, provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same as a dictionary of plain values."""
     c = verdict.comparability
-    sections = {"curves": {}, "energy": {}, "capacity": {}, "diagnosis": [], "health": []}
+    sections: dict[str, Any] = {
+        "curves": {},
+        "energy": {},
+        "capacity": {},
+        "diagnosis": [],
+        "health": [],
+    }
     sections.update({k: plain(v) for k, v in verdict.sections.items() if k in sections})
     return {
         "schema": SCHEMA,

@@ -15,12 +15,21 @@ from gpuverdict import stats
 from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.design import Comparability, cell_design, compare_designs
 from gpuverdict.errors import Caution
+from gpuverdict.health import Health
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.schema import METRICS
 from gpuverdict.stats import Comparison
 from gpuverdict.summary import Summary
 from gpuverdict.text import caution
-from gpuverdict.verdict.cells import TESTED, Cell, CellKey, decide_cell, run_values, with_client_floor
+from gpuverdict.units import format_ratio
+from gpuverdict.verdict.cells import (
+    TESTED,
+    Cell,
+    CellKey,
+    decide_cell,
+    run_values,
+    with_client_floor,
+)
 
 __all__ = ["Action", "Verdict", "judge"]
 
@@ -53,12 +62,16 @@ class Verdict:
     actions: tuple[Action, ...] = ()
     sections: Mapping[str, Any] = field(default_factory=dict)
 
-    def cell(self, metric: str, statistic: str, level: str | None, workload: str | None = None) -> Cell | None:
+    def cell(
+        self, metric: str, statistic: str, level: str | None, workload: str | None = None
+    ) -> Cell | None:
         """Find a cell by its key."""
         for cell in (*self.cells, *self.headline):
-            if (cell.key.metric, cell.key.statistic, cell.key.level) == (metric, statistic, level) and (
-                workload is None or cell.key.workload == workload
-            ):
+            if (cell.key.metric, cell.key.statistic, cell.key.level) == (
+                metric,
+                statistic,
+                level,
+            ) and (workload is None or cell.key.workload == workload):
                 return cell
         return None
 
@@ -76,7 +89,7 @@ def judge(
     spec: ComparisonSpec,
     *,
     identity: Mapping[str, Sequence[Caution]] | None = None,
-    drifting: Mapping[str, Sequence[str]] | None = None,
+    health: Health | None = None,
 ) -> Verdict:
     """Decide a comparison.
 
@@ -88,8 +101,9 @@ def judge(
         One expanded entry of `campaign.comparisons`.
     identity : mapping, optional
         arm -> cautions of the device check.
-    drifting : mapping, optional
-        run_id -> metrics that drift by more than 2 % in that run.
+    health : Health, optional
+        Drifting runs make their arm undecided; disturbed ones are named, and the verdict is given
+        with and without them.
 
     Returns
     -------
@@ -101,12 +115,15 @@ def judge(
     over the headlines. Equivalence is tested first and on the unadjusted interval.
     """
     comparability = compare_designs(measured, summary, spec, identity or {})
-    cells = _cells(measured, summary, spec, comparability, drifting or {})
-    cells = _families(cells)
+    cells = _families(_cells(measured, summary, spec, comparability))
+    if health:
+        cells = [_with_drift(c, measured, spec, health.drifting()) for c in cells]
     floors = _client_floors(measured, summary, spec, comparability)
     if floors is not None:
         cells = [with_client_floor(c, _floor(c, floors)) for c in cells]
     cells = _sensitivity(summary, measured, spec, cells)
+    if health:
+        cells = [_with_disturbances(c, measured, spec, health) for c in cells]
     cells = [_with_tipping_point(c, comparability) for c in cells]
     headline = _headlines(measured, spec, comparability, cells)
     return Verdict(
@@ -130,22 +147,27 @@ def _by_level(runs: Sequence[MeasuredRun]) -> dict[tuple[str, str], list[Measure
 
 def _cells(
     measured: Measured, summary: Summary, spec: ComparisonSpec, comparability: Comparability,
-    drifting: Mapping[str, Sequence[str]],
 ) -> list[Cell]:  # fmt: skip
     names = (spec.baseline, str(spec.candidate))
     by_level = [_by_level(measured.runs_of(name)) for name in names]
     infeasible = _infeasible(measured, names)
     places = sorted(
-        {*by_level[0], *by_level[1], *infeasible}, key=lambda p: (p[0], sorted(json.loads(p[1]).items()))
+        {*by_level[0], *by_level[1], *infeasible},
+        key=lambda p: (p[0], sorted(json.loads(p[1]).items())),
     )
     own = summary.frame[summary.frame.arm.isin(names)]
     grouped = dict(list(own.groupby(["workload", "level", "metric", "statistic"], sort=False)))
     empty = own.iloc[0:0]
     present = {(m, s) for (_, _, m, s), rows in grouped.items() if rows.value.notna().any()}
-    wanted = [pair for pair in TESTED if pair in present or ".".join(pair) in measured.campaign.primary]
+    wanted = [
+        pair for pair in TESTED if pair in present or ".".join(pair) in measured.campaign.primary
+    ]
     cells: list[Cell] = []
     for workload, level_key in places:
-        runs = tuple(arm.get((workload, level_key), []) for arm in by_level)
+        runs = (
+            by_level[0].get((workload, level_key), []),
+            by_level[1].get((workload, level_key), []),
+        )
         level = json.loads(level_key)
         out = infeasible.get((workload, level_key), {})
         if not runs[0] or not runs[1] or out:
@@ -159,7 +181,7 @@ def _cells(
         design = cell_design(summary, runs[0], runs[1])
         for metric, statistic in wanted:
             key = CellKey(workload=workload, level=level_key, metric=metric, statistic=statistic)
-            options = _options(measured, summary, spec, key, runs, drifting)
+            options = _options(measured, summary, spec, key, runs)
             rows = grouped.get((workload, level_key, metric, statistic), empty)
             if rows.value.notna().sum() == 0 and metric == "prefill_tokens_per_s":
                 continue  # only a run with one request at a time has it
@@ -220,7 +242,7 @@ def _one_sided(
 
 def _options(
     measured: Measured, summary: Summary, spec: ComparisonSpec, key: CellKey,
-    runs: tuple[Sequence[MeasuredRun], ...], drifting: Mapping[str, Sequence[str]],
+    runs: tuple[Sequence[MeasuredRun], ...],
 ) -> dict[str, Any]:  # fmt: skip
     campaign = measured.campaign
     arms = (campaign.arms[spec.baseline], campaign.arms[str(spec.candidate)])
@@ -231,8 +253,7 @@ def _options(
         floor = stats.NoiseFloor(
             sd_log=stored.log_sd[key.metric], n=stored.runs, source=stored.campaign
         )
-    drift = tuple(sum(key.metric in drifting.get(r.run_id, ()) for r in arm) for arm in runs)
-    lengths = [summary.facts[r.run_id].window.length_s for arm in runs for r in arm]
+    lengths = [summary.facts[r.key].window.length_s for arm in runs for r in arm]
     failures = None
     if key.metric == "error_ratio":
         counts = [[_failures(summary, r) for r in arm] for arm in runs]
@@ -247,13 +268,12 @@ def _options(
         "arms": (spec.baseline, str(spec.candidate)),
         "same_card": bool(arms[0].cards) and arms[0].cards == arms[1].cards,
         "short_window": any(length is None or length < 10 for length in lengths),
-        "drifting_runs": drift,
         "failures": failures,
     }
 
 
 def _failures(summary: Summary, run: MeasuredRun) -> tuple[int, int]:
-    counts = summary.facts[run.run_id].n_by_status
+    counts = summary.facts[run.key].n_by_status
     return counts.get("error", 0) + counts.get("empty", 0), sum(counts.values())
 
 
@@ -317,14 +337,21 @@ def _sensitivity(
     frame = summary.frame
     words: dict[str, dict[CellKey, str]] = {}
     for window in ("half_cut", "double_cut"):
-        rows_of = dict(list(frame[frame.window == window].groupby(["workload", "level", "metric", "statistic"])))
+        rows_of = dict(
+            list(
+                frame[frame.window == window].groupby(["workload", "level", "metric", "statistic"])
+            )
+        )
         tested = []
         for cell in cells:
             key = cell.key
             rows = rows_of.get((key.workload, key.level, key.metric, key.statistic))
             if rows is None or cell.window != "steady" or cell.rung > 2:
                 continue
-            sides = [rows[rows.arm == arm].value.dropna().tolist() for arm in (spec.baseline, spec.candidate)]
+            sides = [
+                rows[rows.arm == arm].value.dropna().tolist()
+                for arm in (spec.baseline, spec.candidate)
+            ]
             if min(map(len, sides)) < 2:
                 continue
             tested.append((key, stats.compare_arms(*sides, metric=key.metric, statistic=key.statistic,
@@ -338,7 +365,9 @@ def _sensitivity(
     out = []
     for cell in cells:
         moved = [
-            caution("verdict_moves_with_cut", cut=window.split("_")[0], word=words[window][cell.key])
+            caution(
+                "verdict_moves_with_cut", cut=window.split("_")[0], word=words[window][cell.key]
+            )
             for window in words
             if words[window].get(cell.key, cell.verdict) != cell.verdict
         ]
@@ -348,13 +377,82 @@ def _sensitivity(
     return out
 
 
+def _with_drift(
+    cell: Cell, measured: Measured, spec: ComparisonSpec, drifting: Mapping[str, Sequence[str]]
+) -> Cell:
+    """Withdraw the word where two runs of an arm drift in the metric under test.
+
+    The interval and the p stay: they are what the word would have rested on.
+    """
+    if cell.comparison.p_value is None:
+        return cell
+    c = cell.comparison
+    for arm in (spec.baseline, str(spec.candidate)):
+        n = sum(
+            cell.key.metric in drifting.get(run.key, ())
+            for run in measured.runs_of(arm)
+            if (run.workload, run.level_key) == (cell.key.workload, cell.key.level)
+        )
+        if n >= 2:
+            c = replace(
+                c,
+                verdict="inconclusive",
+                may_be_equivalent=False,
+                cautions=(*c.cautions, caution("drifting_arm", arm=arm, n=n)),
+            )
+        if n and "drift" not in c.modifiers:
+            c = replace(c, modifiers=(*c.modifiers, "drift"))
+    return replace(cell, comparison=c)
+
+
+def _with_disturbances(
+    cell: Cell, measured: Measured, spec: ComparisonSpec, health: Health
+) -> Cell:
+    """Name the disturbed runs of a cell, and say what it reads without them."""
+    stalled: list[set[int]] = []
+    said: list[Caution] = []
+    for arm in (spec.baseline, str(spec.candidate)):
+        out = set()
+        for run in measured.runs_of(arm):
+            found = health.runs[run.key]
+            if (run.workload, run.level_key) == (
+                cell.key.workload,
+                cell.key.level,
+            ) and found.disturbed:
+                out.add(run.repeat_no)
+                at = found.disturbance.at_s if found.disturbance else None
+                said.append(caution("disturbed_run", arm=arm, repeat=run.repeat_no, at_s=at or 0.0))
+        stalled.append(out)
+    if not said:
+        return cell
+    c = cell.comparison
+    sides = [
+        [v for r, v in runs if r not in out and v is not None]
+        for runs, out in zip((cell.baseline_runs, cell.candidate_runs), stalled, strict=True)
+    ]
+    if cell.rung <= 4 and c.p_value is not None and c.metric != "error_ratio":
+        without = stats.compare_arms(
+            *sides, metric=c.metric, statistic=c.statistic, margin=c.margin
+        )
+        said.append(
+            caution("without_disturbed", word=without.verdict,
+                    ratio=format_ratio(without.ratio, without.low, without.high))
+        )  # fmt: skip
+    return replace(
+        cell,
+        comparison=replace(c, modifiers=(*c.modifiers, "disturbed"), cautions=(*c.cautions, *said)),
+    )
+
+
 def _with_tipping_point(cell: Cell, comparability: Comparability) -> Cell:
     if comparability.level != "caveats" or cell.verdict not in _WORDS:
         return cell
     point = stats.tipping_point(cell.comparison)
     if point.factor_ratio is None:
         return cell
-    said = caution("tipping_point", metric=METRICS[cell.key.metric].label, effect_ratio=point.factor_ratio)
+    said = caution(
+        "tipping_point", metric=METRICS[cell.key.metric].label, effect_ratio=point.factor_ratio
+    )
     return replace(
         cell, comparison=replace(cell.comparison, cautions=(*cell.comparison.cautions, said))
     )
@@ -368,14 +466,26 @@ def _headlines(
         metric, _, statistic = name.partition(".")
         statistic = statistic or "value"
         for workload in measured.campaign.all_workloads():
-            own = [c for c in cells if (c.key.metric, c.key.statistic, c.key.workload) == (metric, statistic, workload)]
+            own = [
+                c
+                for c in cells
+                if (c.key.metric, c.key.statistic, c.key.workload) == (metric, statistic, workload)
+            ]
             usable = [c for c in own if c.rung <= 4]
-            repeats = sorted({r for c in usable for side in (c.baseline_runs, c.candidate_runs) for r, _ in side})
+            repeats = sorted(
+                {r for c in usable for side in (c.baseline_runs, c.candidate_runs) for r, _ in side}
+            )
             sides: list[dict[Any, list[float | None]]] = [{}, {}]
             for cell in usable:
-                for side, runs in zip(sides, (cell.baseline_runs, cell.candidate_runs), strict=True):
+                for side, runs in zip(
+                    sides, (cell.baseline_runs, cell.candidate_runs), strict=True
+                ):
                     held = dict(runs)
-                    wanted = [r for r in repeats if any(r in dict(s) for s in _same_side(usable, runs, cell))]
+                    wanted = [
+                        r
+                        for r in repeats
+                        if any(r in dict(s) for s in _same_side(usable, runs, cell))
+                    ]
                     side[cell.key.level] = [held.get(r) for r in wanted]
             refusals = list(comparability.refused)
             if metric in comparability.blocked:
@@ -422,7 +532,7 @@ def _actions(measured: Measured, spec: ComparisonSpec, cells: Sequence[Cell]) ->
     for cell in cells:
         if ".".join((cell.key.metric, cell.key.statistic)) in measured.campaign.primary:
             by_place[(cell.key.workload, cell.key.level)].append(cell)
-    for (_, _level), group in by_place.items():
+    for group in by_place.values():
         level = level_label(group[0].level)
         undecided = [c for c in group if c.verdict == "inconclusive"]
         more = [c.comparison.runs_needed for c in undecided if c.comparison.runs_needed]
@@ -436,15 +546,30 @@ def _actions(measured: Measured, spec: ComparisonSpec, cells: Sequence[Cell]) ->
         elif undecided and all("single-run" in c.comparison.modifiers for c in undecided):
             found.append(Action(code="action_more_runs", cells=len(undecided), runs=4,
                                 values={"level": level, "low": 2, "high": 4}))  # fmt: skip
-        one_sided = [c for c in group if c.rung == 6 and any(x.code == "only_one_arm" for x in c.comparison.cautions)]
+        one_sided = [
+            c
+            for c in group
+            if c.rung == 6 and any(x.code == "only_one_arm" for x in c.comparison.cautions)
+        ]
         if one_sided:
-            values = next(x.values for x in one_sided[0].comparison.cautions if x.code == "only_one_arm")
+            values = next(
+                x.values for x in one_sided[0].comparison.cautions if x.code == "only_one_arm"
+            )
             found.append(Action(code="action_run_level", cells=len(one_sided), runs=3,
                                 values={"level": level, "arm": values["other"]}))  # fmt: skip
     for lost in measured.lost:
         if lost.arm in (spec.baseline, spec.candidate) and lost.role in ("sweeps", "runs", "files"):
-            found.append(Action(code="action_repair_file", cells=1, runs=1, values={"path": lost.path}))
+            found.append(
+                Action(code="action_repair_file", cells=1, runs=1, values={"path": lost.path})
+            )
     if not any(measured.traces[a] for a in (spec.baseline, str(spec.candidate))):
-        found.append(Action(code="action_record_trace", cells=len(by_place), runs=max(1, len(by_place)) * 2, values={}))
+        found.append(
+            Action(
+                code="action_record_trace",
+                cells=len(by_place),
+                runs=max(1, len(by_place)) * 2,
+                values={},
+            )
+        )
     found.sort(key=lambda a: (-a.cells / a.runs, a.code, str(sorted(a.values.items()))))
     return found[:5]

@@ -1,0 +1,75 @@
+"""Untyped values of a log, taken for what they are: a wrong type is an absence, never a crash."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuverdict.errors import LogFormatError
+
+__all__ = ["first_known", "list_of", "mapping", "number", "positive", "text", "whole"]
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object as it is, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def first_known(*values: Any) -> Any:
+    """Return the first value that is not None.
+
+    Examples
+    --------
+    >>> first_known(None, 0, 1)
+    0
+    """
+    return next((value for value in values if value is not None), None)
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, or the number a text states; None for anything else.
+
+    Examples
+    --------
+    >>> number("12.5"), number(True), number("inf"), number(3)
+    (12.5, None, None, 3.0)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        result = float(value)
+    except ValueError:
+        return None
+    return result if math.isfinite(result) else None
+
+
+def positive(value: Any) -> float | None:
+    """Return a number above zero; None for anything else."""
+    result = number(value)
+    return result if result is not None and result > 0 else None
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number; None for anything else."""
+    result = number(value)
+    return int(result) if result is not None and result == int(result) else None
+
+
+def text(value: Any) -> str | None:
+    """Return a text that is not empty; None for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def list_of(record: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
+    """Return a list of a record.
+
+    Raises
+    ------
+    LogFormatError
+        Where the key is absent or holds something else.
+    """
+    value = record.get(key)
+    if not isinstance(value, list):
+        raise LogFormatError(where, found=f"no list {key!r}", expected="one entry a request")
+    return value

@@ -1,0 +1,121 @@
+"""Running one notebook: a fixed kernel, another try when it does not start, and the place it failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpuverdict.errors import GpuverdictError
+from gpuverdict.report.parameters import check_parameters
+
+__all__ = ["KERNEL", "NotebookError", "notebook_folder", "run_notebook"]
+
+# One kernel whatever a notebook was saved under: the name of another machine's means nothing here.
+KERNEL = "python3"
+_TRIES = 3
+
+
+class NotebookError(GpuverdictError):
+    """A notebook whose cell failed; the notebook with the error is kept."""
+
+
+def notebook_folder() -> Path:
+    """Return the folder of the notebooks this package runs: only its own.
+
+    Raises
+    ------
+    NotebookError
+        When the package was installed without them.
+    """
+    folder = Path(__file__).resolve().parents[3] / "notebooks"
+    if not (folder / "report.ipynb").is_file():
+        raise NotebookError(folder, found="no notebooks", expected="a checkout of the repository",
+                            remedy="install with `pip install -e .` from a clone")  # fmt: skip
+    return folder
+
+
+def run_notebook(
+    notebook: str | Path, output: str | Path, parameters: Mapping[str, Any] | None = None
+) -> Path:
+    """Execute a notebook with papermill and keep it, whatever happens.
+
+    Parameters
+    ----------
+    notebook, output : path
+        Where it is and where the executed one goes.
+    parameters : mapping, optional
+        Checked against the notebook's `parameters` cell before a kernel starts.
+
+    Returns
+    -------
+    Path
+        The output.
+
+    Raises
+    ------
+    ParameterError
+        Before anything runs.
+    NotebookError
+        Naming the cell and the exception; the output holds every cell up to it.
+    """
+    given = check_parameters(notebook, parameters or {}) if parameters else {}
+    import logging
+    import warnings
+
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    # papermill reports a kernel name it does not know and every progress step through logging.
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)
+    problem: Exception | None = None
+    for attempt in range(_TRIES):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                papermill.execute_notebook(
+                    str(notebook), str(output), parameters=given, kernel_name=KERNEL,
+                    language="python", progress_bar=False, log_output=False,
+                    request_save_on_cell_execute=True, start_timeout=120,
+                    config=_transport(attempt),
+                )  # fmt: skip
+            return Path(output)
+        except PapermillExecutionError as failure:
+            raise _cell_error(Path(output), failure) from None
+        except DeadKernelError:
+            raise NotebookError(
+                output, found="a kernel that died in a cell", expected="a notebook that runs through",
+                remedy="the cells before it are kept there; it may have run out of memory",
+            ) from None  # fmt: skip
+        except RuntimeError as failure:
+            # A kernel that did not start (a port taken meanwhile, a slow machine) may start now.
+            problem = failure
+    raise NotebookError(
+        output, found=f"a kernel that did not start ({_first_line(problem)})",
+        expected=f"the kernel {KERNEL}", remedy="look at the machine's load and try again",
+    )  # fmt: skip
+
+
+def _transport(attempt: int) -> Any:
+    """Sockets in a folder of the kernel's own on the first tries: kernels cannot clash on ports."""
+    from traitlets.config import Config
+
+    config = Config()
+    if os.name == "posix" and attempt < _TRIES - 1:
+        config.KernelManager.transport = "ipc"
+    return config
+
+
+def _cell_error(output: Path, failure: Any) -> NotebookError:
+    line = f"{failure.ename}: {_first_line(failure.evalue)}"
+    number = failure.cell_index
+    return NotebookError(
+        output, found=f"an error in cell {number} ({line})", expected="a notebook that runs through",
+        remedy="open it there; the cells before it are kept",
+    )  # fmt: skip
+
+
+def _first_line(text: object) -> str:
+    return (str(text).strip().splitlines() or [""])[0][:200]
