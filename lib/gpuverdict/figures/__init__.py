@@ -1,7 +1,7 @@
 """Figures: a frame or a result in, Axes out; and plates, which add the two sentences under them.
 
-`draw` holds functions that draw on Axes and compute nothing; `plates` chooses the numbers of a case,
-draws them, and writes how to read the figure and what it says here. Figures share one style.
+`draw` holds functions that draw on Axes and compute nothing; `plates` chooses the numbers of a
+case, draws them, and writes how to read the figure and what it says here. All share one style.
 """
 
 from __future__ import annotations

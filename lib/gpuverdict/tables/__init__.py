@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from gpuverdict.tables.appendix import glossary, provenance
+from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.export import write_csv, write_xlsx
+from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.page import report_html
 from gpuverdict.tables.rows import fixed_rows, knee_level
 from gpuverdict.tables.screen import first_screen
-from gpuverdict.tables.sections import (
-    all_cells,
-    figure_sheet,
-    glossary,
-    how_reached,
-    provenance,
-    run_table,
-    verdict_map,
-)
+from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
 
 __all__ = [
     "Section",
@@ -25,6 +20,7 @@ __all__ = [
     "fixed_rows",
     "glossary",
     "how_reached",
+    "index_html",
     "knee_level",
     "provenance",
     "report_html",
