@@ -6,7 +6,15 @@ case, draws them, and writes how to read the figure and what it says here. All s
 
 from __future__ import annotations
 
-from gpuverdict.figures.draw import draw_intervals, draw_run_values, draw_trade_off, draw_windows
+from gpuverdict.figures.design_plates import detectable, run_order
+from gpuverdict.figures.draw import (
+    draw_detectable,
+    draw_intervals,
+    draw_order,
+    draw_run_values,
+    draw_trade_off,
+    draw_windows,
+)
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import intervals, run_values, trade_off, windows
 from gpuverdict.figures.style import cjk_font, styled
@@ -14,11 +22,15 @@ from gpuverdict.figures.style import cjk_font, styled
 __all__ = [
     "Plate",
     "cjk_font",
+    "detectable",
+    "draw_detectable",
     "draw_intervals",
+    "draw_order",
     "draw_run_values",
     "draw_trade_off",
     "draw_windows",
     "intervals",
+    "run_order",
     "run_values",
     "styled",
     "trade_off",

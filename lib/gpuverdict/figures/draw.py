@@ -9,9 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from gpuverdict.figures.style import ARM_COLOURS, ARM_MARKERS, GREY, WORD_COLOURS
+from gpuverdict.figures.style import ARM_COLOURS, ARM_MARKERS, GREY, LEVEL_COLOURS, WORD_COLOURS
 
-__all__ = ["draw_intervals", "draw_run_values", "draw_trade_off", "draw_windows"]
+__all__ = [
+    "draw_detectable",
+    "draw_intervals",
+    "draw_order",
+    "draw_run_values",
+    "draw_trade_off",
+    "draw_windows",
+]
 
 
 def new_axes(width: float = 6.4, height: float = 4.2) -> Axes:
@@ -250,4 +257,81 @@ def draw_windows(
         ncols=3,
         fontsize=8,
     )
+    return axes
+
+
+def draw_order(
+    frame: pd.DataFrame, *, arms: Sequence[str], label: str, axes: Axes | None = None
+) -> Axes:
+    """Draw when each run was made: one row an arm, runs in order of their start.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `arm, start_s, duration_s` in order of start; the order is drawn, not the clock.
+    """
+    axes = axes or new_axes(6.8, 0.7 + 0.3 * max(2, len(arms)))
+    for number, arm in enumerate(arms):
+        rows = frame[frame.arm == arm]
+        axes.scatter(
+            rows.index + 1,
+            [number] * len(rows),
+            marker="|",
+            s=110,
+            lw=2.2,
+            color=ARM_COLOURS[number % 2],
+        )
+    axes.set_yticks(range(len(arms)), list(arms))
+    axes.set_ylim(len(arms) - 0.5, -0.5)
+    axes.set_xlabel(label)
+    axes.grid(axis="y", visible=False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return axes
+
+
+def draw_detectable(
+    frame: pd.DataFrame,
+    *,
+    margin: float,
+    labels: tuple[str, str],
+    margin_label: str,
+    level_label: str,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw the smallest detectable difference against runs an arm, one line a level.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `level, runs, difference_ratio`.
+    """
+    axes = axes or new_axes(6.4, 3.4)
+    styles = ("-", "--", "-.", ":")
+    for number, (level, rows) in enumerate(frame.groupby("level", sort=False)):
+        axes.plot(
+            rows.runs,
+            100 * rows.difference_ratio,
+            ls=styles[number % 4],
+            lw=1.6,
+            color=LEVEL_COLOURS[number % len(LEVEL_COLOURS)],
+            label=f"{level} {level_label}",
+        )
+    axes.axhline(100 * margin, color=GREY, lw=1)
+    axes.annotate(
+        margin_label,
+        (1, 100 * margin),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        xytext=(-4, 3),
+        textcoords="offset points",
+        fontsize=8,
+        color=GREY,
+    )
+    axes.set(xlabel=labels[0], ylabel=labels[1])
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    if len(frame):
+        axes.legend(fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -15,6 +15,7 @@ __all__ = [
     "ARM_MARKERS",
     "GREY",
     "INK",
+    "LEVEL_COLOURS",
     "WORD_COLOURS",
     "cjk_font",
     "figure_language",
@@ -25,6 +26,7 @@ __all__ = [
 # blindness and in grey print; the marker says it a second time.
 ARM_COLOURS = ("#0072B2", "#D55E00")
 ARM_MARKERS = ("o", "s")
+LEVEL_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK = "#1d2430"
 GREY = "#667085"
 WORD_COLOURS = {

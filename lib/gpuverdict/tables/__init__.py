@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuverdict.tables.appendix import glossary, provenance
+from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.export import write_csv, write_xlsx
 from gpuverdict.tables.index import index_html
@@ -15,6 +16,8 @@ from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
 __all__ = [
     "Section",
     "all_cells",
+    "arms_table",
+    "coverage_table",
     "figure_sheet",
     "first_screen",
     "fixed_rows",
@@ -22,6 +25,7 @@ __all__ = [
     "how_reached",
     "index_html",
     "knee_level",
+    "missing_table",
     "provenance",
     "report_html",
     "run_table",

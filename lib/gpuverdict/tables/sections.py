@@ -54,12 +54,15 @@ def how_reached(case: Case, lang: str = "en") -> Section:
         blocked=blocked,
         scope=c.scope,
         treatment=", ".join(c.treatment) or "–",
-        cell_name=""
-        if cell is None
-        else f"{metric_name(cell.key.metric, cell.key.statistic, lang)} {at_level(cell.level, lang)}",
+        cell_name="" if cell is None else _cell_name(cell, lang),
         null="" if cell is None else cell.comparison.null_hypothesis,
     )
     return Section(name="how_reached", markup=markup, text="\n".join(f"{a}: {b}" for a, b in steps))
+
+
+def _cell_name(cell: Cell, lang: str) -> str:
+    name = metric_name(cell.key.metric, cell.key.statistic, lang)
+    return f"{name} {at_level(cell.level, lang)}"
 
 
 def _worked_cell(case: Case) -> Cell | None:

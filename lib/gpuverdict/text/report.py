@@ -494,6 +494,57 @@ _SECTIONS = {
     "figures_heading": _both("The primary metrics, level by level", "主要指标逐档对比"),
 }
 
+_CAMPAIGN = {
+    "arm_device": _both("devices", "设备"),
+    "arm_model": _both("model", "模型"),
+    "arm_engine": _both("engine", "推理引擎"),
+    "arm_cards": _both("cards", "卡"),
+    "arm_starts": _both("server starts", "服务启动"),
+    "arm_starts_shared": _both("shared by the repeats", "各次重复共用"),
+    "arm_starts_each": _both("one a run", "每次运行重启"),
+    "arm_tool": _both("logs by", "日志来自"),
+    "arm_trace": _both("GPU trace", "GPU 采样"),
+    "arm_samples": _both("{n} samples", "{n} 个样本"),
+    "arm_probe": _both("prefill probes", "预填充探测"),
+    "coverage_heading": _both("How often each level was run", "各负载档的运行次数"),
+    "coverage_reading": _both(
+        "Runs an arm and level; ! where an arm has fewer than another.",
+        "每组每档的运行次数；! 表示少于其他组。",
+    ),
+    "coverage_requests": _both("{n} requests", "{n} 个请求"),
+    "missing_heading": _both("What is missing, and what to mind", "缺失与注意事项"),
+    "missing_nothing": _both("Every file the campaign names was read.", "测试计划中的文件均已读取。"),
+    "missing_runs": _both("of {total} runs", "共 {total} 次运行"),
+    "missing_what": _both("what", "事项"),
+    "missing_remedy": _both("way out", "处理办法"),
+    "axis_order": _both("runs in the order they were made", "按执行先后排列的运行"),
+    "order_reading": _both(
+        "Each stroke is one run, from first to last; arms whose strokes alternate were measured under the same conditions.",
+        "每一竖线为一次运行，从先到后；竖线交替的两组处于相同条件下。",
+    ),
+    "order_finding": _both(
+        "{n} runs of {arms} arms in {blocks} blocks.", "{arms} 组共 {n} 次运行，分 {blocks} 段执行。"
+    ),
+    "order_none": _both("The logs hold no times of day.", "日志没有绝对时间。"),
+    "order_alt": _both("Order of the runs by arm. {finding}", "各组运行的先后顺序。{finding}"),
+    "axis_runs": _both("runs an arm", "每组运行次数"),
+    "axis_detectable": _both("smallest detectable difference of {metric}", "{metric} 可检出的最小差异"),
+    "margin_line": _both("margin {margin}", "容差 {margin}"),
+    "detectable_reading": _both(
+        "Each line is a level: the difference that so many runs an arm would find in 80 % of campaigns; a line below the margin has runs enough.",
+        "每条线为一个负载档：该运行次数在 80 % 的测试中可检出的差异；低于容差线即次数足够。",
+    ),
+    "detectable_finding": _both(
+        "With {n} runs an arm, differences of {metric} from {low} (best level) to {high} (worst) can be found.",
+        "每组 {n} 次运行可检出 {metric} 的差异：最好的档 {low}，最差的档 {high}。",
+    ),
+    "detectable_none": _both("No level has a spread over runs.", "没有可用的运行间波动。"),
+    "detectable_alt": _both(
+        "Smallest detectable difference against runs an arm. {finding}",
+        "可检出最小差异随运行次数的变化。{finding}",
+    ),
+}
+
 _GLOSSARY = {
     "term_prefill": _term(
         "prefill",
@@ -636,4 +687,5 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     **_SECTIONS,
     **_GLOSSARY,
     **_INDEX,
+    **_CAMPAIGN,
 }
