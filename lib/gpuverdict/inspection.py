@@ -224,14 +224,13 @@ def _file_lines(row: Mapping[str, Any], lang: str) -> list[str]:
         known = {name: value for name, value in run["definitions"].items() if value}
         lines.append("    " + ", ".join(f"{name} {value}" for name, value in known.items()))
         lines.extend(_caution_lines(run["cautions"]))
-    if "samples" in row or "gpus" in row:
-        span = row.get("span_s")
-        lines.append(
-            sentence(
-                "inspect_trace", lang, samples=row.get("samples", 0), gpus=len(row.get("gpus", ())),
-                span_s=span or 0.0,
-            )
-        )  # fmt: skip
+    if row.get("kind") == "inventory":
+        named = _printable(", ".join(row.get("names", ())))
+        lines.append(sentence("inspect_inventory", lang, gpus=len(row["gpus"]), names=named))
+    elif "kind" in row:
+        gpus, span = len(row.get("gpus", ())), row.get("span_s") or 0.0
+        samples = row.get("samples", 0)
+        lines.append(sentence("inspect_trace", lang, samples=samples, gpus=gpus, span_s=span))
         lines.extend(_caution_lines(row.get("cautions", ())))
     return lines
 
