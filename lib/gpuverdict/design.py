@@ -380,7 +380,7 @@ def cell_design(
     summary: Summary, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
 ) -> CellDesign:
     """Say what holds at one level that both arms ran: windows, lengths, errors, streams."""
-    facts = tuple(tuple(summary.facts[r.run_id] for r in arm) for arm in (baseline, candidate))
+    facts = tuple(tuple(summary.facts[r.key] for r in arm) for arm in (baseline, candidate))
     everything = [*facts[0], *facts[1]]
     aggregate = any(not f.input_lengths and not f.n_by_status for f in everything)
     steady = all(f.window.kind == "steady" for f in everything) and not any(
@@ -412,8 +412,8 @@ def cell_design(
 def _lengths(
     facts: Sequence[Sequence[RunFacts]], blocked: dict[str, Caution], cautions: list[Caution]
 ) -> None:
-    out = [np.concatenate([f.output_lengths or () for f in arm]) for arm in facts]
-    prompts = [np.concatenate([f.input_lengths or () for f in arm]) for arm in facts]
+    out = [_lengths_of(arm, "output_lengths") for arm in facts]
+    prompts = [_lengths_of(arm, "input_lengths") for arm in facts]
     if min(len(o) for o in out) == 0:
         return
     medians = [float(np.median(o)) for o in out]
@@ -431,6 +431,13 @@ def _lengths(
         )
         blocked.update({m: said for m in _PROMPT_BOUND if m not in blocked})
         cautions.append(said)
+
+
+def _lengths_of(facts: Sequence[RunFacts], name: str) -> np.ndarray:
+    """All lengths of some runs, one a request."""
+    held = [getattr(f, name) for f in facts]
+    values = [np.repeat(list(h.keys()), list(h.values())) for h in held if h]
+    return np.concatenate(values).astype(float) if values else np.array([])
 
 
 def mix_distance(a: np.ndarray, b: np.ndarray, bins: int = 8) -> float:
@@ -471,7 +478,7 @@ def _censoring(
     """Long outputs are cut first: with lengths that vary, what is left of E2E is too short."""
     cut = sum(f.n_by_status.get("incomplete", 0) for f in facts)
     total = sum(sum(f.n_by_status.values()) for f in facts)
-    lengths = np.concatenate([f.output_lengths or () for f in facts])
+    lengths = _lengths_of(facts, "output_lengths")
     varies = lengths.size > 1 and float(np.std(lengths)) > LENGTH_APART * float(np.mean(lengths))
     if total and cut / total > 0.1 and varies:
         cautions.append(caution("censored_tail", cut_ratio=cut / total))

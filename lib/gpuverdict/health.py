@@ -55,7 +55,7 @@ class Health:
     frame: pd.DataFrame
 
     def drifting(self) -> dict[str, tuple[str, ...]]:
-        """run_id -> metrics that drift."""
+        """key of a run -> metrics that drift."""
         return {
             run_id: tuple(d.metric for d in found.drifts if d.alarm)
             for run_id, found in self.runs.items()
@@ -63,7 +63,7 @@ class Health:
         }
 
     def disturbed(self) -> frozenset[str]:
-        """Identifiers of the disturbed runs."""
+        """Keys of the disturbed runs."""
         return frozenset(run_id for run_id, found in self.runs.items() if found.disturbed)
 
 
@@ -83,7 +83,7 @@ def check_health(measured: Measured, summary: Summary) -> Health:
     found: dict[str, RunHealth] = {}
     for (arm, _, _), runs in cells.items():
         loaded = [run.stored.load() for run in runs]
-        windows = [summary.facts[run.run_id].window for run in runs]
+        windows = [summary.facts[run.key].window for run in runs]
         timed = [
             bool(r.requests.height) and r.requests["start_s"].null_count() == 0 for r in loaded
         ]
@@ -95,7 +95,7 @@ def check_health(measured: Measured, summary: Summary) -> Health:
         for run, data, window, good in zip(runs, loaded, windows, timed, strict=True):
             streams = run.level.get("concurrency")
             trace = next(iter(measured.traces[arm]), None)
-            found[run.run_id] = RunHealth(
+            found[run.key] = RunHealth(
                 run_id=run.run_id,
                 drifts=tuple(drift(data, window, m, concurrency=streams) for m in _DRIFT_METRICS)
                 if good else (),
@@ -111,7 +111,7 @@ def _frame(measured: Measured, summary: Summary, found: Mapping[str, RunHealth])
     telemetry = {(r.run_id, r.metric): r.value for r in first.itertuples()}
     rows: list[dict[str, Any]] = []
     for run in measured.runs:
-        fact, health = summary.facts[run.run_id], found[run.run_id]
+        fact, health = summary.facts[run.key], found[run.key]
         alarms = [d for d in health.drifts if d.alarm]
         step = health.step if health.step and health.step.alarm else None
         rows.append(

@@ -31,7 +31,16 @@ from gpuverdict.files import ReadOptions
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
 from gpuverdict.text import caution
 
-__all__ = ["Entry", "StoredRun", "code_digest", "default_store", "file_digest", "ingest_files"]
+__all__ = [
+    "Entry",
+    "StoredRun",
+    "code_digest",
+    "default_store",
+    "dump_cautions",
+    "file_digest",
+    "ingest_files",
+    "load_cautions",
+]
 
 _READING = ("files.py", "recognise.py", "schema.py", "ingest", "telemetry")
 
@@ -216,7 +225,9 @@ def _write(folder: Path, items: list[Any]) -> None:
         for run in runs:
             check(run.requests, REQUESTS, "requests")
             check(run.gaps, TOKEN_GAPS, "gaps")
-            listing["runs"].append({"info": dict(run.info), "cautions": _dump(run.cautions)})
+            listing["runs"].append(
+                {"info": dict(run.info), "cautions": dump_cautions(run.cautions)}
+            )
         if runs:
             requests = pl.concat([run.requests for run in runs])
             gaps = pl.concat([run.gaps for run in runs]) if runs else empty(TOKEN_GAPS)
@@ -224,7 +235,9 @@ def _write(folder: Path, items: list[Any]) -> None:
             gaps.write_parquet(work / "gaps.parquet", compression="lz4")
         for number, trace in enumerate(traces):
             trace.samples.write_parquet(work / f"samples-{number}.parquet", compression="lz4")
-            listing["traces"].append({"info": dict(trace.info), "cautions": _dump(trace.cautions)})
+            listing["traces"].append(
+                {"info": dict(trace.info), "cautions": dump_cautions(trace.cautions)}
+            )
         for number, frame in enumerate(frames):
             frame.write_parquet(work / f"frame-{number}.parquet", compression="lz4")
             listing["frames"].append("metrics" if "value" in frame.columns else "inventory")
@@ -242,11 +255,13 @@ def _write(folder: Path, items: list[Any]) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _dump(cautions: Iterable[Caution]) -> list[dict[str, Any]]:
+def dump_cautions(cautions: Iterable[Caution]) -> list[dict[str, Any]]:
+    """Return cautions as plain values."""
     return [{"code": c.code, "values": dict(c.values)} for c in cautions]
 
 
-def _undump(rows: Iterable[dict[str, Any]]) -> tuple[Caution, ...]:
+def load_cautions(rows: Iterable[dict[str, Any]]) -> tuple[Caution, ...]:
+    """Make cautions from what `dump_cautions` gave."""
     return tuple(caution(row["code"], **row["values"]) for row in rows)
 
 
@@ -264,14 +279,14 @@ def _entry(file: InputFile, result: tuple[str, str | None], store: Path) -> Entr
         file=file,
         sha256=digest,
         runs=tuple(
-            StoredRun(info=row["info"], cautions=_undump(row["cautions"]), folder=folder)
+            StoredRun(info=row["info"], cautions=load_cautions(row["cautions"]), folder=folder)
             for row in listing["runs"]
         ),
         traces=tuple(
             Trace(
                 samples=pl.read_parquet(folder / f"samples-{number}.parquet"),
                 info=row["info"],
-                cautions=_undump(row["cautions"]),
+                cautions=load_cautions(row["cautions"]),
             )
             for number, row in enumerate(listing["traces"])
         ),

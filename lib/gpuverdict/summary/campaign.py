@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 
 from gpuverdict.align import place
-from gpuverdict.campaign import Campaign
+from gpuverdict.campaign import Campaign, ComparisonSpec
 from gpuverdict.energy import window_telemetry
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, measure
-from gpuverdict.schema import METRICS, SUMMARY, TOKEN_GAPS, Run, empty, polars_schema
-from gpuverdict.steady import Window, find_windows, whole_run
-from gpuverdict.summary.run_rows import Row, run_rows
+from gpuverdict.schema import (
+    METRICS,
+    SUMMARY,
+    TOKEN_GAPS,
+    Run,
+    empty,
+    polars_schema,
+    run_level,
+)
+from gpuverdict.steady import Window, find_windows, requests_in_window, whole_run
+from gpuverdict.store import dump_cautions
+from gpuverdict.summary import cache
+from gpuverdict.summary.run_rows import MIN_TPOT_TOKENS, Row, phase_rows, run_rows
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
@@ -41,14 +53,14 @@ TELEMETRY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is known of one run beside its numbers."""
+    """What is known of one run beside its numbers; lengths as tokens -> requests."""
 
     run: MeasuredRun
     window: Window
     n_by_status: Mapping[str, int]
     cautions: tuple[Caution, ...]
-    input_lengths: tuple[int, ...] = ()
-    output_lengths: tuple[int, ...] = ()
+    input_lengths: Mapping[int, int] = field(default_factory=dict)
+    output_lengths: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +69,11 @@ class Summary:
 
     `frame` has the columns of `schema.SUMMARY`. `window` is `steady`, `whole_run` (always there
     too, so that arms of which one has no steady window can be set side by side), `half_cut` or
-    `double_cut` (primary metrics only).
+    `double_cut` (primary metrics only), `steady:<comparison>` (tails over equally many requests).
     """
 
     frame: pd.DataFrame
     facts: Mapping[str, RunFacts]
-    cautions: Mapping[str, Caution] = field(default_factory=dict)
 
 
 def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
@@ -85,14 +96,16 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     >>> from gpuverdict.campaign import read_campaign
     >>> frame = summarize(read_campaign("data/h200/campaign.yaml"))
     >>> row = frame.query("arm == 'card-a' and metric == 'output_tokens_per_s'").iloc[0]
-    >>> row.level, row.window, round(row.value, 0)
+    >>> row.level, row.window, round(float(row.value), 0)
     ('{"concurrency": 1}', 'steady', 162.0)
     """
     if isinstance(run_or_campaign, Run):
         run = run_or_campaign
         window = whole_run(run)
+        level = run_level(run.info)
+        where = {"level": json.dumps(level, sort_keys=True) if level else None}
         rows = run_rows(run, window)
-        return _to_pandas([_record(run, window, row, {}, "whole_run") for row in rows])
+        return _to_pandas([_record(run, window, row, where, "whole_run") for row in rows])
     measured = run_or_campaign
     if isinstance(measured, Campaign):
         measured = measure(measured)
@@ -105,18 +118,26 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
 def summarize_measured(
     measured: Measured, *, progress: Callable[[MeasuredRun], None] | None = None
 ) -> Summary:
-    """Compute the summary of every run of a campaign.
+    """Compute the summary of every run of a campaign, or find it in the store.
 
     Notes
     -----
     A first pass over the request rows (without gaps) finds the windows of each cell, since the
-    extra warm-up cut is shared by its runs; a second pass loads one run at a time.
+    extra warm-up cut is shared by its runs; a second pass loads one run at a time. Quantiles above
+    the median depend on the number of requests, so each comparison also gets them over equally many
+    (the earliest of the window), in rows whose `window` is `steady:<comparison>`.
     """
+    folder = cache.summary_folder(measured)
+    if (folder / "facts.json").is_file():
+        loaded = cache.load_facts(folder, measured)
+        facts = {key: RunFacts(**row) for key, row in loaded.items()}  # type: ignore[arg-type]
+        return Summary(frame=cache.load_frame(folder), facts=facts)
     cells: dict[tuple[str, str], list[MeasuredRun]] = defaultdict(list)
     for run in measured.runs:
         cells[(run.workload, run.level_key)].append(run)
     records: list[dict[str, Any]] = []
-    facts: dict[str, RunFacts] = {}
+    facts = {}
+    probes = {arm: [probe.load() for probe in held] for arm, held in measured.probes.items()}
     for cell in cells.values():
         light = [_without_gaps(run) for run in cell]
         streams = cell[0].level.get("concurrency")
@@ -124,12 +145,72 @@ def summarize_measured(
         others = {name: find_windows(light, streams, cut=cut) for name, cut in _SENSITIVITY}
         for number, run in enumerate(cell):
             alternatives = {name: found[number] for name, found in others.items()}
-            new, fact = _one_run(measured, run, windows[number], alternatives)
+            new, fact = _one_run(measured, run, windows[number], alternatives, probes[run.arm])
             records += new
-            facts[run.run_id] = fact
+            facts[run.key] = fact
             if progress:
                 progress(run)
-    return Summary(frame=_to_pandas(records), facts=facts)
+        records += _equal_n(measured, cell, light, windows)
+    summary = Summary(frame=_to_pandas(records), facts=facts)
+    cache.save(folder, summary.frame, {key: _plain_fact(fact) for key, fact in facts.items()})
+    return summary
+
+
+def _plain_fact(fact: RunFacts) -> dict[str, object]:
+    return {
+        "window": cache.dump_window(fact.window),
+        "n_by_status": dict(fact.n_by_status),
+        "cautions": dump_cautions(fact.cautions),
+        "input_lengths": dict(fact.input_lengths),
+        "output_lengths": dict(fact.output_lengths),
+    }
+
+
+def _equal_n(
+    measured: Measured,
+    cell: Sequence[MeasuredRun],
+    light: Sequence[Run],
+    windows: Sequence[Window],
+) -> list[dict[str, Any]]:
+    """Quantiles above the median over as many requests as the smallest run of a comparison has."""
+    records: list[dict[str, Any]] = []
+    specs = [s for s in measured.campaign.comparisons if isinstance(s, ComparisonSpec)]
+    for spec in specs:
+        members = [i for i, run in enumerate(cell) if run.arm in (spec.baseline, spec.candidate)]
+        if len({cell[i].arm for i in members}) < 2:
+            continue
+        steady = all(windows[i].kind == "steady" for i in members)
+        chosen = {i: windows[i] if steady else whole_run(light[i]) for i in members}
+        name = f"{'steady' if steady else 'whole_run'}:{spec.name}"
+        ok = {
+            i: requests_in_window(light[i], chosen[i])
+            .filter(pl.col("status") == "ok")
+            .sort("start_s", "request_index")
+            for i in members
+        }
+        for metric in ("ttft_s", "tpot_s", "e2e_s"):
+            enough = MIN_TPOT_TOKENS if metric == "tpot_s" else 0
+            values = {
+                i: rows.filter(
+                    pl.col(metric).is_not_null(), pl.col("output_tokens").fill_null(0) >= enough
+                )[metric].to_numpy()
+                for i, rows in ok.items()
+            }
+            sizes = {v.size for v in values.values()}
+            if len(sizes) < 2 or min(sizes) == 0:
+                continue
+            for i, held in values.items():
+                where = {"arm": cell[i].arm, "workload": cell[i].workload,
+                         "level": cell[i].level_key, "repeat_no": cell[i].repeat_no}  # fmt: skip
+                cut = held[: min(sizes)]
+                records += [
+                    _record(light[i], chosen[i],
+                            Row(metric=metric, statistic=f"p{round(q * 100)}",
+                                value=float(np.quantile(cut, q)), n=cut.size),
+                            where, name)
+                    for q in (0.9, 0.95, 0.99)
+                ]  # fmt: skip
+    return records
 
 
 def _without_gaps(run: MeasuredRun) -> Run:
@@ -137,7 +218,11 @@ def _without_gaps(run: MeasuredRun) -> Run:
 
 
 def _one_run(
-    measured: Measured, placed: MeasuredRun, window: Window, alternatives: Mapping[str, Window]
+    measured: Measured,
+    placed: MeasuredRun,
+    window: Window,
+    alternatives: Mapping[str, Window],
+    probes: Sequence[Run],
 ) -> tuple[list[dict[str, Any]], RunFacts]:
     run = placed.stored.load()
     campaign = measured.campaign
@@ -153,6 +238,7 @@ def _one_run(
     records = []
     if window.kind == "steady":
         rows = rows_of(window)
+        rows += phase_rows(run, window, probes)
         rows += _telemetry(measured, placed, run, window, rows)
         records += [_record(run, window, row, where, "steady") for row in rows]
         for name, other in alternatives.items():
@@ -165,6 +251,7 @@ def _one_run(
     whole = whole_run(run)
     skip = int(placed.level.get("concurrency", 0))
     rows = rows_of(whole, skip_first=skip)
+    rows += phase_rows(run, whole, probes)
     rows += _telemetry(measured, placed, run, whole, rows)
     records += [_record(run, whole, row, where, "whole_run") for row in rows]
     ok = run.requests.filter(pl.col("status") == "ok", pl.col("phase") == "main")
@@ -174,10 +261,15 @@ def _one_run(
         window=window,
         n_by_status=dict(zip(counts["status"], counts["count"], strict=True)),
         cautions=(*run.cautions, *placed.cautions, *window.cautions),
-        input_lengths=tuple(ok["input_tokens"].drop_nulls()),
-        output_lengths=tuple(ok["output_tokens"].drop_nulls()),
+        input_lengths=_counted(ok["input_tokens"]),
+        output_lengths=_counted(ok["output_tokens"]),
     )
     return records, fact
+
+
+def _counted(lengths: pl.Series) -> dict[int, int]:
+    counts = lengths.drop_nulls().value_counts().sort(lengths.name)
+    return dict(zip(counts[lengths.name].to_list(), counts["count"].to_list(), strict=True))
 
 
 def _telemetry(

@@ -17,7 +17,7 @@ import polars as pl
 from gpuverdict.errors import Caution, ParameterError
 from gpuverdict.text import caution
 
-__all__ = ["Times", "epoch_from_local", "parse_trace_start"]
+__all__ = ["Times", "epoch_from_local", "parse_trace_start", "times_from_epoch"]
 
 _START = re.compile(r"^(?P<stamp>[^/]+?)(?:/PT(?P<step>\d+(?:\.\d+)?)S)?$")
 # A sampler that reads several GPUs in turn may print their rows a few milliseconds out of order.
@@ -89,6 +89,30 @@ def epoch_from_local(stamps: pl.Series, gpu: pl.Series, time_zone: str | None, n
         cautions.append(_step(name, stamps, wall, n_after))
     epoch = pl.Series(wall, dtype=pl.Float64, nan_to_null=True)
     return Times(epoch_s=epoch, elapsed_s=_since_first(wall), cautions=tuple(cautions))
+
+
+def times_from_epoch(epoch_s: pl.Series, gpu: pl.Series, name: str) -> Times:
+    """Take stamps that are epoch seconds already; rows after a backward jump lose their time.
+
+    Examples
+    --------
+    >>> times = times_from_epoch(pl.Series([10.0, 11.0, 5.0]), pl.Series(["a"] * 3), "a.csv")
+    >>> times.epoch_s.to_list(), times.cautions[0].code
+    ([10.0, 11.0, None], 'clock_step')
+    """
+    seconds = epoch_s.cast(pl.Float64).to_numpy()
+    if not len(seconds) or np.isnan(seconds).all():
+        nothing = pl.Series([None] * len(seconds), dtype=pl.Float64)
+        return Times(
+            epoch_s=nothing, elapsed_s=nothing, cautions=(caution("time_absent", name=name),)
+        )
+    wall, n_after = _until_step(seconds, gpu.rank("dense").fill_null(0).to_numpy())
+    notes: tuple[Caution, ...] = ()
+    if n_after:
+        stamps = pl.from_epoch((epoch_s * 1e6).cast(pl.Int64), time_unit="us")
+        notes = (_step(name, stamps, wall, n_after),)
+    epoch = pl.Series(wall, dtype=pl.Float64, nan_to_null=True)
+    return Times(epoch_s=epoch, elapsed_s=_since_first(wall), cautions=notes)
 
 
 def parse_trace_start(text: str, time_zone: str | None) -> tuple[float, float | None]:

@@ -552,4 +552,44 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "链路是比较对象的一部分；引用结果时请注明。",
         ),
     },
+    "shared_card": {
+        "en": (
+            "{n} other processes held {memory_mib:,.0f} MiB on the card during the run: shared card.",
+            "Repeat the run on a card of its own; the server's memory is taken by process id.",
+        ),
+        "zh": (
+            "运行期间该卡上另有 {n} 个进程占用 {memory_mib:,.0f} MiB：共享卡。",
+            "请在独占的卡上重测；服务端显存按进程号统计。",
+        ),
+    },
+    "counters_since_start": {
+        "en": (
+            "There is only one metrics page: its counters cover everything since the server started.",
+            "Save the page before and after a run.",
+        ),
+        "zh": (
+            "只有一份指标页，其计数器覆盖服务启动以来的全部请求。",
+            "请在运行前后各保存一份指标页。",
+        ),
+    },
+    "counter_reset": {
+        "en": (
+            "A counter of the server went back between the two pages: it restarted in between.",
+            "Take both pages from one server start.",
+        ),
+        "zh": (
+            "两份指标页之间服务端计数器回退：期间服务重启过。",
+            "请在同一次服务启动内取两份指标页。",
+        ),
+    },
+    "unit_refused": {
+        "en": (
+            "{column} of {name} was not read: its unit cannot be told ({why}).",
+            "Name the unit in the header (for example memory_used_mib), or map the column.",
+        ),
+        "zh": (
+            "{name} 的 {column} 未读取：单位无法确定（{why}）。",
+            "请在表头写明单位（例如 memory_used_mib），或用 `columns:` 映射。",
+        ),
+    },
 }

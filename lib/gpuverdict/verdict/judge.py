@@ -253,7 +253,7 @@ def _options(
         floor = stats.NoiseFloor(
             sd_log=stored.log_sd[key.metric], n=stored.runs, source=stored.campaign
         )
-    lengths = [summary.facts[r.run_id].window.length_s for arm in runs for r in arm]
+    lengths = [summary.facts[r.key].window.length_s for arm in runs for r in arm]
     failures = None
     if key.metric == "error_ratio":
         counts = [[_failures(summary, r) for r in arm] for arm in runs]
@@ -273,7 +273,7 @@ def _options(
 
 
 def _failures(summary: Summary, run: MeasuredRun) -> tuple[int, int]:
-    counts = summary.facts[run.run_id].n_by_status
+    counts = summary.facts[run.key].n_by_status
     return counts.get("error", 0) + counts.get("empty", 0), sum(counts.values())
 
 
@@ -389,7 +389,7 @@ def _with_drift(
     c = cell.comparison
     for arm in (spec.baseline, str(spec.candidate)):
         n = sum(
-            cell.key.metric in drifting.get(run.run_id, ())
+            cell.key.metric in drifting.get(run.key, ())
             for run in measured.runs_of(arm)
             if (run.workload, run.level_key) == (cell.key.workload, cell.key.level)
         )
@@ -414,7 +414,7 @@ def _with_disturbances(
     for arm in (spec.baseline, str(spec.candidate)):
         out = set()
         for run in measured.runs_of(arm):
-            found = health.runs[run.run_id]
+            found = health.runs[run.key]
             if (run.workload, run.level_key) == (
                 cell.key.workload,
                 cell.key.level,

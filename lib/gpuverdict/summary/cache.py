@@ -1,0 +1,78 @@
+"""A campaign's summary kept in its store, found again while nothing it rests on has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from gpuverdict.measured import Measured
+from gpuverdict.steady import Window
+from gpuverdict.store import code_digest, dump_cautions, load_cautions
+
+__all__ = ["load_facts", "load_frame", "save", "summary_folder"]
+
+
+def summary_folder(measured: Measured) -> Path:
+    """Return the folder of a campaign's summary: named by all that it depends on."""
+    digest = hashlib.sha256(code_digest().encode())
+    digest.update(measured.campaign.path.read_bytes())
+    for run in measured.runs:
+        line = (run.arm, run.workload, run.level_key, run.repeat_no, run.run_id,
+                run.stored.folder.name, run.sweep_id)  # fmt: skip
+        digest.update(repr(line).encode())
+    digest.update(repr(measured.inputs).encode())
+    return measured.store / f"summary-{digest.hexdigest()}"
+
+
+def load_frame(folder: Path) -> pd.DataFrame:
+    """Read the long frame."""
+    frame = pd.read_parquet(folder / "frame.parquet")
+    frame["cautions"] = [list(codes) for codes in frame["cautions"]]
+    return frame
+
+
+def load_facts(folder: Path, measured: Measured) -> dict[str, dict[str, object]]:
+    """Read the facts of each run as keyword arguments of `RunFacts`."""
+    stored = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    facts: dict[str, dict[str, object]] = {}
+    for run in measured.runs:
+        row = stored[run.key]
+        facts[run.key] = {
+            "run": run,
+            "window": Window(
+                **{**row["window"], "cautions": load_cautions(row["window"]["cautions"])}
+            ),
+            "n_by_status": row["n_by_status"],
+            "cautions": load_cautions(row["cautions"]),
+            "input_lengths": {int(k): v for k, v in row["input_lengths"].items()},
+            "output_lengths": {int(k): v for k, v in row["output_lengths"].items()},
+        }
+    return facts
+
+
+def save(folder: Path, frame: pd.DataFrame, facts: dict[str, dict[str, object]]) -> None:
+    """Write a summary; of two writers the first one's stays."""
+    work = Path(tempfile.mkdtemp(prefix=".summary-", dir=folder.parent))
+    frame.to_parquet(work / "frame.parquet", index=False)
+    (work / "facts.json").write_text(json.dumps(facts, allow_nan=False), encoding="utf-8")
+    work.chmod(0o755)
+    try:
+        os.rename(work, folder)
+    except OSError:
+        for path in work.iterdir():
+            path.unlink()
+        work.rmdir()
+
+
+def dump_window(window: Window) -> dict[str, object]:
+    """Return a window as plain values."""
+    return {
+        "start_s": window.start_s, "end_s": window.end_s, "kind": window.kind,
+        "n_sent": window.n_sent, "n_dropped": window.n_dropped, "reasons": dict(window.reasons),
+        "cautions": dump_cautions(window.cautions),
+    }  # fmt: skip
