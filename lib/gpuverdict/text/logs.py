@@ -1,7 +1,6 @@
 """Sentences about logs."""
 
 # A sentence is easier to judge on one line than cut in two.
-# ruff: noqa: E501
 
 # A sentence is easier to judge on one line than cut in two.
 
