@@ -208,7 +208,7 @@ def windows(case: Case, lang: str = "en") -> Plate:
     records = []
     for arm in (case.spec.baseline, str(case.spec.candidate)):
         for run in case.measured.runs_of(arm):
-            fact = case.summary.facts[run.run_id]
+            fact = case.summary.facts[run.key]
             end = fact.window.end_s
             if end is None:
                 continue

@@ -34,7 +34,7 @@ class Vital:
 
 def facts_of(case: Case, arm: str) -> list[RunFacts]:
     """Return the facts of an arm's runs in order."""
-    return [case.summary.facts[run.run_id] for run in case.measured.runs_of(arm)]
+    return [case.summary.facts[run.key] for run in case.measured.runs_of(arm)]
 
 
 def vitals(case: Case, lang: str = "en") -> list[Vital]:
