@@ -27,7 +27,17 @@ from gpuverdict.ingest import (
     vllm,
 )
 from gpuverdict.schema import Run, Trace
-from gpuverdict.telemetry import inventory, smi_dmon, smi_query
+from gpuverdict.telemetry import (
+    aiperf_telemetry,
+    dcgm,
+    dcgmi,
+    inventory,
+    nvml_log,
+    processes,
+    server_metrics,
+    smi_dmon,
+    smi_query,
+)
 
 __all__ = [
     "DIALECTS",
@@ -57,15 +67,18 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="guidellm", kind="requests", module=guidellm),
     Dialect(name="aiperf", kind="requests", module=aiperf),
     Dialect(name="aiperf_summary", kind="requests", module=aiperf_summary),
-<<<<<<< HEAD
     Dialect(name="inference_perf", kind="requests", module=inference_perf),
     Dialect(name="inference_perf_stage", kind="requests", module=inference_perf_stage),
     Dialect(name="llmperf", kind="requests", module=llmperf),
-=======
     Dialect(name="smi_query", kind="trace", module=smi_query),
     Dialect(name="smi_dmon", kind="trace", module=smi_dmon),
+    Dialect(name="dcgm_prom", kind="trace", module=dcgm),
+    Dialect(name="dcgmi_dmon", kind="trace", module=dcgmi),
+    Dialect(name="aiperf_telemetry", kind="trace", module=aiperf_telemetry),
+    Dialect(name="nvml_log", kind="trace", module=nvml_log),
+    Dialect(name="gpu_processes", kind="trace", module=processes),
     Dialect(name="inventory", kind="inventory", module=inventory),
->>>>>>> main
+    Dialect(name="server_metrics", kind="server_metrics", module=server_metrics),
 )
 
 _MOST_KEYS = 20
