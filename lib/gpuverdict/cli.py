@@ -42,11 +42,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit code 2."""
     try:
-        app(standalone_mode=False)
+        # Outside of standalone mode an Exit comes back as its code.
+        sys.exit(app(standalone_mode=False) or 0)
     except GpuverdictError as problem:
         _stop(str(problem), 2)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         _stop("stopped", 130)
     except BrokenPipeError:
@@ -145,7 +144,7 @@ def summarize(paths: Paths, as_json: AsJson = False) -> None:
     Example: gpuverdict summarize data/h200/card-a-bf16/guidellm-r1.json.gz --json
     """
     from gpuverdict.case import summarize_paths
-    from gpuverdict.tables import summary_rows, summary_text
+    from gpuverdict.summary import summary_rows, summary_text
 
     frame, lost = summarize_paths(paths)
     if as_json:
@@ -205,13 +204,21 @@ def plan(
 
     Example: gpuverdict plan data/h200 --effect 0.03
     """
-    from gpuverdict.plan import plan_of_campaign, plan_text
+    from gpuverdict.case import open_campaign
+    from gpuverdict.plan import plans_of_campaign
 
-    planned = plan_of_campaign(campaign, effect=effect, seed=seed)
+    measured, summary = open_campaign(campaign)
+    plans = plans_of_campaign(measured, summary, effect=effect, seed=seed)
     if as_json:
-        _print_json(planned)
-    else:
-        print(plan_text(planned))
+        _print_json({"plans": [one.as_dict() for one in plans]})
+        return
+    for one in plans:
+        print(one)
+        for said in one.cautions:
+            print(f"  {said}")
+    if plans:
+        longest = max(plans, key=lambda one: one.runs_per_arm)
+        print(longest.order.to_string(index=False))
 
 
 @app.command()
@@ -241,7 +248,7 @@ def new(folder: Annotated[Path, typer.Argument(help="Folder to make.")]) -> None
 
     Example: gpuverdict new my-campaign
     """
-    from gpuverdict.plan import new_campaign
+    from gpuverdict.scaffold import new_campaign
 
     for path in new_campaign(folder):
         print(path)

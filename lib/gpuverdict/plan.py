@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.errors import Caution, ParameterError
+from gpuverdict.measured import Measured
 from gpuverdict.stats import mde, runs_needed, sd_upper_limit, statistic_level
+from gpuverdict.summary import Summary
 from gpuverdict.text import caution
 
-__all__ = ["Plan", "plan_campaign", "pooled_sd", "requests_per_run", "run_order"]
+__all__ = [
+    "Plan",
+    "plan_campaign",
+    "plans_of_campaign",
+    "pooled_sd",
+    "requests_per_run",
+    "run_order",
+]
 
 RECOMMENDED_RUNS = 5
 MANY_RUNS = 30
@@ -68,6 +78,15 @@ class Plan:
             f"{self.metric} {self.statistic}: {self.runs_per_arm} runs per arm ({why}){seen}, "
             f"{self.requests_per_run} requests or more each"
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values; `order` as rows."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("order", "cautions")]
+        row: dict[str, Any] = {name: getattr(self, name) for name in names}
+        row["runs_range"] = list(self.runs_range) if self.runs_range else None
+        row["order"] = self.order.to_dict("records")
+        row["cautions"] = [caution.as_dict() for caution in self.cautions]
+        return row
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>{self.order.to_html(index=False, escape=True)}"
@@ -242,3 +261,58 @@ def plan_campaign(
         order=run_order(arms, runs, seed=seed),
         cautions=tuple(said),
     )
+
+
+def plans_of_campaign(
+    measured: Measured, summary: Summary, *, effect: float, seed: int
+) -> list[Plan]:
+    """Plan each comparison of a measured campaign, its own runs as the pilot.
+
+    Parameters
+    ----------
+    measured, summary
+        The campaign as measured; one without runs is planned without a pilot.
+    effect : float
+        Smallest difference that matters, as a fraction.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    list of Plan
+        One for each comparison and primary metric; the pilot is the level whose SD is largest,
+        since that cell decides last.
+    """
+    campaign = measured.campaign
+    frame = summary.frame[summary.frame.window == "steady"]
+    tails = [f"{m}.{s}" for slo in (campaign.slo_of(w) for w in campaign.all_workloads())
+             for m, limits in slo.items() for s in limits]  # fmt: skip
+    levels = [run.level.get("concurrency", 0) for run in measured.runs]
+    plans = []
+    for spec in campaign.comparisons:
+        if not isinstance(spec, ComparisonSpec):
+            continue
+        arms = [spec.baseline, str(spec.candidate)]
+        for name in campaign.primary:
+            metric, _, statistic = name.partition(".")
+            rows = frame[
+                (frame.metric == metric)
+                & (frame.statistic == (statistic or "value"))
+                & frame.arm.isin(arms)
+                & (frame.value > 0)
+            ]
+            pilots = [
+                {arm: held.value.tolist() for arm, held in cell.groupby("arm")}
+                for _, cell in rows.groupby(["workload", "level"])
+            ]
+            usable = [p for p in pilots if any(len(v) > 1 for v in p.values())]
+            pilot = max(usable, key=lambda p: pooled_sd(p)[0]) if usable else None
+            plans.append(
+                plan_campaign(
+                    arms, effect=effect, pilot=pilot, metric=metric, statistic=statistic or "value",
+                    statistics=[t.partition(".")[2] for t in tails if t.partition(".")[0] == metric],
+                    concurrency=int(max(levels, default=0)), seed=seed,
+                    paired=spec.paired or campaign.design.paired,
+                )
+            )  # fmt: skip
+    return plans

@@ -91,8 +91,8 @@ def bare_ndjson(path: Path) -> None:
 def to_parquet(path: Path) -> None:
     """Read a log to canonical frames and write them."""
     for run in read_run(path):
-        run.requests.write_parquet(path.with_suffix(".requests.parquet"))
-        run.gaps.write_parquet(path.with_suffix(".gaps.parquet"))
+        run.requests.write_parquet(path.with_suffix(".requests.parquet"), compression="lz4")
+        run.gaps.write_parquet(path.with_suffix(".gaps.parquet"), compression="lz4")
 
 
 def best(task: Callable[[], object]) -> float:

@@ -356,7 +356,7 @@ def _begins_with_ttft(gaps: Gaps, ttft: Any, output: Any) -> Any:
     with np.errstate(invalid="ignore"):
         apart = np.abs(firsts - ttft)
         one_a_token = filled & (lengths == output) & (apart <= 1e-3)
-        exact = filled & (lengths < output) & (apart <= 1e-9)
+        exact = filled & (lengths < output - 1) & (apart <= 1e-9)
         exact &= np.abs(seconds - firsts) > 0.1 * firsts
     if filled.any() and one_a_token[filled].mean() >= 0.9:
         return one_a_token

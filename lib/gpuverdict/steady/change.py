@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from gpuverdict.align import place
 from gpuverdict.errors import Caution
 from gpuverdict.schema import Run, Trace
 from gpuverdict.steady.window import Window, requests_in_window
+from gpuverdict.telemetry.samples import SLOWDOWN_BITS
 from gpuverdict.text import caution
 
 __all__ = [
-    "SLOWDOWN_BITS",
     "Drift",
     "HistoryChange",
     "StepChange",
@@ -38,9 +39,6 @@ STEP_SEGMENT = 3
 STEP_CRITICAL_T = 3.83
 FEWEST_REQUESTS = 100
 FEWEST_WAVES = 10
-# NVML clock event reasons that slow the device down: software power cap, hardware slow-down,
-# software and hardware thermal slow-down, power brake.
-SLOWDOWN_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 THROTTLE_WITHIN_S = 10.0
 CLOCK_DROP = 0.03
 
@@ -361,7 +359,7 @@ def _series(
 
 def _throttled_at(trace: Trace | None, run: Run, at_s: float) -> bool | None:
     """Whether the trace shows a slow-down within 10 s of a moment; None where it cannot say."""
-    t0 = run.info.get("t0_epoch_s")
+    t0 = None if trace is None else place(run, trace)[0]
     if trace is None or t0 is None:
         return None
     near = trace.samples.filter(
