@@ -1,7 +1,4 @@
-<<<<<<< HEAD
 
-=======
->>>>>>> stats
 """Sentences about curves, capacity and cost."""
 
 from __future__ import annotations
