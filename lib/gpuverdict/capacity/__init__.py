@@ -49,7 +49,7 @@ from gpuverdict.capacity.roofline import (
 )
 from gpuverdict.capacity.rows import copied_groups, power_in_watts, throughput_formula
 from gpuverdict.capacity.scaling import Scaling, scaling_efficiency
-from gpuverdict.capacity.sections import capacity_section, curves_section
+from gpuverdict.capacity.sections import capacity_section, common_grid, curves_section
 from gpuverdict.capacity.slo import SloCapacity, attainment, slo_capacity, slo_frontier
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "check_phase_ratio",
     "check_published",
     "claims_frame",
+    "common_grid",
     "copied_groups",
     "cost_inputs",
     "curves_section",
