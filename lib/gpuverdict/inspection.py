@@ -20,10 +20,10 @@ from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
 from gpuverdict.ingest.open_columns import propose_columns
 from gpuverdict.recognise import read_document, recognise
-from gpuverdict.schema import Run, Trace
+from gpuverdict.schema import Run, Trace, run_level
 from gpuverdict.text import sentence
 
-__all__ = ["draft_campaign", "inspect_paths", "inspection_text", "level_of", "propose_columns"]
+__all__ = ["draft_campaign", "inspect_paths", "inspection_text", "propose_columns"]
 
 _DEFINITIONS = ("ttft_def", "e2e_def", "gap_kind", "output_tokens_source", "token_time_source",
                 "clock", "t0_quality")  # fmt: skip
@@ -155,7 +155,7 @@ def _run_row(run: Run) -> dict[str, Any]:
     return {
         "run_id": info["run_id"],
         **{name: info[name] for name in _COUNTS},
-        "level": level_of(info),
+        "level": run_level(info),
         "model_id": info["model_id"],
         "requested_input_tokens": info["requested_input_tokens"],
         "requested_output_tokens": info["requested_output_tokens"],
@@ -164,22 +164,6 @@ def _run_row(run: Run) -> dict[str, Any]:
         "unverified": bool(info["unverified"]),
         "cautions": [item.as_dict() for item in run.cautions],
     }
-
-
-def level_of(info: Mapping[str, Any]) -> dict[str, float] | None:
-    """Say the load level of a run; None where the log does not tell it.
-
-    Examples
-    --------
-    >>> level_of({"rate_rps": None, "rate_unbounded": True, "max_concurrency": 16})
-    {'concurrency': 16}
-    """
-    if info.get("rate_rps") is not None and not info.get("rate_unbounded"):
-        return {"rate_requests_per_s": info["rate_rps"]}
-    if info.get("max_concurrency") is not None:
-        kind = "batch" if info.get("load_kind") == "offline" else "concurrency"
-        return {kind: info["max_concurrency"]}
-    return None
 
 
 def _trace_row(trace: Trace) -> dict[str, Any]:
@@ -240,14 +224,13 @@ def _file_lines(row: Mapping[str, Any], lang: str) -> list[str]:
         known = {name: value for name, value in run["definitions"].items() if value}
         lines.append("    " + ", ".join(f"{name} {value}" for name, value in known.items()))
         lines.extend(_caution_lines(run["cautions"]))
-    if "samples" in row or "gpus" in row:
-        span = row.get("span_s")
-        lines.append(
-            sentence(
-                "inspect_trace", lang, samples=row.get("samples", 0), gpus=len(row.get("gpus", ())),
-                span_s=span or 0.0,
-            )
-        )  # fmt: skip
+    if row.get("kind") == "inventory":
+        named = _printable(", ".join(row.get("names", ())))
+        lines.append(sentence("inspect_inventory", lang, gpus=len(row["gpus"]), names=named))
+    elif "kind" in row:
+        gpus, span = len(row.get("gpus", ())), row.get("span_s") or 0.0
+        samples = row.get("samples", 0)
+        lines.append(sentence("inspect_trace", lang, samples=samples, gpus=gpus, span_s=span))
         lines.extend(_caution_lines(row.get("cautions", ())))
     return lines
 

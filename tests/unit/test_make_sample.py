@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulator.make_sample import make_sample
+
 from gpuverdict import read_campaign, read_run, read_trace, split_phases
 from gpuverdict.steady import find_windows
-
-from tests.simulator.make_sample import make_sample
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,15 @@ from gpuverdict.campaign import Campaign, ComparisonSpec
 from gpuverdict.energy import window_telemetry
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, measure
-from gpuverdict.schema import METRICS, SUMMARY, TOKEN_GAPS, Run, empty, polars_schema
+from gpuverdict.schema import (
+    METRICS,
+    SUMMARY,
+    TOKEN_GAPS,
+    Run,
+    empty,
+    polars_schema,
+    run_level,
+)
 from gpuverdict.steady import Window, find_windows, requests_in_window, whole_run
 from gpuverdict.store import dump_cautions
 from gpuverdict.summary import cache
@@ -117,8 +126,10 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     if isinstance(run_or_campaign, Run):
         run = run_or_campaign
         window = whole_run(run)
+        level = run_level(run.info)
+        where = {"level": json.dumps(level, sort_keys=True) if level else None}
         rows = run_rows(run, window)
-        return _to_pandas([_record(run, window, row, {}, "whole_run") for row in rows])
+        return _to_pandas([_record(run, window, row, where, "whole_run") for row in rows])
     measured = run_or_campaign
     if isinstance(measured, Campaign):
         measured = measure(measured)
