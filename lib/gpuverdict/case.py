@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from gpuverdict.campaign import Campaign, ComparisonSpec, read_campaign
+from gpuverdict.curves import CurveComparison, CurveFit
 from gpuverdict.errors import Caution, LogFormatError, ParameterError
 from gpuverdict.hardware import check_identity, resolve_gpu
 from gpuverdict.health import Health, check_health
@@ -18,6 +19,12 @@ from gpuverdict.measured import Measured, measure
 from gpuverdict.recognise import read_run
 from gpuverdict.summary import Summary, summarize, summarize_measured
 from gpuverdict.verdict import Verdict, judge
+from gpuverdict.verdict.sections import (
+    comparison_curves,
+    curve_sections,
+    energy_section,
+    health_section,
+)
 
 __all__ = [
     "Case",
@@ -40,6 +47,7 @@ class Case:
     health: Health
     verdict: Verdict
     devices: Mapping[str, str]
+    curves: Mapping[str, tuple[CurveFit | None, CurveFit | None, CurveComparison | None]]
 
     def __str__(self) -> str:
         return str(self.verdict)
@@ -90,6 +98,14 @@ def open_case(
     measured, summary = open_campaign(campaign, store=store)
     health = check_health(measured, summary)
     devices, identity = device_identity(measured)
+    verdict = judge(measured, summary, spec, identity=identity, health=health)
+    curves = comparison_curves(measured, summary, spec)
+    sections = {
+        **verdict.sections,
+        "curves": curve_sections(curves),
+        "energy": energy_section(summary, spec),
+        "health": health_section(health, spec),
+    }
     return Case(
         campaign=measured.campaign,
         spec=spec,
@@ -97,7 +113,8 @@ def open_case(
         summary=summary,
         health=health,
         devices=devices,
-        verdict=judge(measured, summary, spec, identity=identity, health=health),
+        verdict=replace(verdict, sections=sections),
+        curves=curves,
     )
 
 

@@ -42,11 +42,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit code 2."""
     try:
-        app(standalone_mode=False)
+        # Outside of standalone mode an Exit comes back as its code.
+        sys.exit(app(standalone_mode=False) or 0)
     except GpuverdictError as problem:
         _stop(str(problem), 2)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         _stop("stopped", 130)
     except BrokenPipeError:
@@ -145,7 +144,7 @@ def summarize(paths: Paths, as_json: AsJson = False) -> None:
     Example: gpuverdict summarize data/h200/card-a-bf16/guidellm-r1.json.gz --json
     """
     from gpuverdict.case import summarize_paths
-    from gpuverdict.tables import summary_rows, summary_text
+    from gpuverdict.summary import summary_rows, summary_text
 
     frame, lost = summarize_paths(paths)
     if as_json:
@@ -207,12 +206,11 @@ def plan(
     """
     from gpuverdict.case import open_campaign
     from gpuverdict.plan import plans_of_campaign
-    from gpuverdict.tables import plan_rows
 
     measured, summary = open_campaign(campaign)
     plans = plans_of_campaign(measured, summary, effect=effect, seed=seed)
     if as_json:
-        _print_json({"plans": [plan_rows(one) for one in plans]})
+        _print_json({"plans": [one.as_dict() for one in plans]})
         return
     for one in plans:
         print(one)

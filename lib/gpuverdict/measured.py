@@ -20,7 +20,7 @@ import polars as pl
 from gpuverdict.campaign import Campaign, InputFile, arm_inputs
 from gpuverdict.campaign.inputs import natural_key
 from gpuverdict.errors import CampaignError, Caution
-from gpuverdict.schema import Trace
+from gpuverdict.schema import Trace, run_level
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
 from gpuverdict.telemetry.inventory import merge_inventories
 from gpuverdict.text import caution
@@ -295,23 +295,16 @@ def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: 
     workload = campaign.all_workloads()[entry.file.workload]
     cautions = _contradictions(campaign, arm, entry.file.workload, stored, path)
     named = entry.file.level
-    info = stored.info
-    level: dict[str, float]
-    if info.get("rate_rps") is not None and not info.get("rate_unbounded"):
-        level = {"rate_requests_per_s": float(info["rate_rps"])}
-    elif info.get("max_concurrency") is not None:
-        level = {"concurrency": float(info["max_concurrency"])}
-    elif named is not None:
+    level = run_level(stored.info)
+    if level is None and named is not None:
         kind = "rate_requests_per_s" if workload.load == "open" else "concurrency"
-        level = {kind: named}
-    else:
+        level = {kind: named if kind != "concurrency" or named != int(named) else int(named)}
+    if level is None:
         raise CampaignError(
             path, found="no level in the log or its name",
             expected="a concurrency or rate",
             remedy=f"write {{level}} into the pattern of arms.{arm}.{entry.file.role}",
         )  # fmt: skip
-    level = {kind: int(value) if value == int(value) and kind != "rate_requests_per_s" else value
-             for kind, value in level.items()}  # fmt: skip
     stated = next(iter(level.values()))
     if named is not None and named != stated:
         raise CampaignError(

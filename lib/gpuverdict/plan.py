@@ -79,6 +79,15 @@ class Plan:
             f"{self.requests_per_run} requests or more each"
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values; `order` as rows."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("order", "cautions")]
+        row: dict[str, Any] = {name: getattr(self, name) for name in names}
+        row["runs_range"] = list(self.runs_range) if self.runs_range else None
+        row["order"] = self.order.to_dict("records")
+        row["cautions"] = [caution.as_dict() for caution in self.cautions]
+        return row
+
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>{self.order.to_html(index=False, escape=True)}"
 

@@ -34,6 +34,7 @@ __all__ = [
     "conform",
     "empty",
     "polars_schema",
+    "run_level",
 ]
 
 Better = Literal["lower", "higher"] | None
@@ -320,6 +321,27 @@ class Trace:
     samples: pl.DataFrame
     info: Mapping[str, Any] = field(default_factory=dict)
     cautions: tuple[Caution, ...] = ()
+
+
+def run_level(info: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return the load level a log states: `{"concurrency": 16}`, `{"rate_requests_per_s": 4.0}`
+    or `{"batch": 8}`.
+
+    A finite rate is the level even where a limit of streams stands beside it; None where the log
+    states neither.
+
+    Examples
+    --------
+    >>> run_level({"max_concurrency": 16}), run_level({"rate_rps": 4.0, "max_concurrency": 16})
+    ({'concurrency': 16}, {'rate_requests_per_s': 4.0})
+    """
+    if info.get("rate_rps") is not None and not info.get("rate_unbounded"):
+        return {"rate_requests_per_s": float(info["rate_rps"])}
+    if info.get("max_concurrency") is not None:
+        streams = float(info["max_concurrency"])
+        kind = "batch" if info.get("load_kind") == "offline" else "concurrency"
+        return {kind: int(streams) if streams == int(streams) else streams}
+    return None
 
 
 def polars_schema(declared: Mapping[str, Column]) -> dict[str, Any]:

@@ -110,6 +110,7 @@ def _one_start(
         served = serve(model, prompts, outputs, rng, streams=streams)
         seen = watch(served, rng)
         _write_aiperf(place / f"{name}.jsonl.gz", served, seen, moment + begin)
+        _write_summary(place / f"{name}_aiperf.json", served, seen, streams)
         loads.append((begin, served))
         busy.append((begin, begin + float(served.step_end_s[-1])))
         begin = busy[-1][1] + PAUSE_S
@@ -180,6 +181,55 @@ def _write_aiperf(path: Path, served: Served, seen: Seen, epoch_s: float) -> Non
     _write(path, ("\n".join(lines) + "\n").encode())
 
 
+def _write_summary(path: Path, served: Served, seen: Seen, streams: int) -> None:
+    """Write what such a client sums up beside its records: the level, and a few aggregates."""
+    n = served.arrival_s.size
+    span = float(seen.last_s.max() - seen.start_s.min())
+
+    def figures(seconds: np.ndarray) -> dict[str, Any]:
+        values = 1e3 * seconds
+        tails = {f"p{q}": float(np.percentile(values, q)) for q in (50, 90, 95, 99)}
+        return {
+            "unit": "ms",
+            "avg": float(values.mean()),
+            "min": float(values.min()),
+            "max": float(values.max()),
+            "std": float(values.std()),
+            "count": n,
+            **tails,
+        }
+
+    tokens = int(served.output_tokens.sum())
+    summary = {
+        "schema_version": "1.4",
+        "aiperf_version": "0.13.0+simulated",
+        "request_latency": figures(seen.last_s - seen.start_s),
+        "time_to_first_token": figures(seen.first_s - seen.start_s),
+        "request_count": {"unit": "requests", "avg": float(n)},
+        "request_throughput": {"unit": "requests/sec", "avg": n / span},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": tokens / span},
+        "benchmark_duration": {"unit": "sec", "avg": span},
+        "total_osl": {"unit": "tokens", "avg": float(tokens)},
+        "total_isl": {"unit": "tokens", "avg": float(served.prompt_tokens.sum())},
+        "input_config": {
+            "models": {"items": [{"name": "simulated-model"}]},
+            "endpoint": {"type": "completions", "streaming": True},
+            "phases": [
+                {
+                    "name": "profiling",
+                    "kind": "profiling",
+                    "type": "concurrency",
+                    "requests": n,
+                    "concurrency": streams,
+                }
+            ],
+        },
+        "was_cancelled": False,
+        "is_complete": True,
+    }
+    path.write_text(json.dumps(summary, indent=1) + "\n")
+
+
 def _write(path: Path, data: bytes) -> None:
     # No time stamp inside: the same sample has the same bytes on every day.
     path.write_bytes(gzip.compress(data, compresslevel=5, mtime=0))
@@ -196,7 +246,6 @@ def _campaign(starts: int) -> str:
     engine_version: "1"
     precision: bf16
     client: {{place: same host}}
-    client_tool: simulated client
     server_starts: each
     files: "{arm}/c{{level}}_r{{repeat}}.jsonl.gz"
     prefill_probe: {arm}/probe_r*.jsonl.gz

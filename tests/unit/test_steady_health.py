@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 from tests.unit.runs import make_run
+from tests.unit.vllm_raw import CLIENTS, vllm_run
 
 from gpuverdict.schema import GPU_SAMPLES, Run, Trace, conform
 from gpuverdict.steady import (
@@ -24,8 +21,6 @@ from gpuverdict.steady import (
     spikes,
     step_change,
 )
-
-CLIENTS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clients"
 
 
 def _run(tpot: np.ndarray, spacing: float = 1.0, **info) -> Run:
@@ -97,13 +92,13 @@ def _trace(clock: np.ndarray, mask: np.ndarray, start: float = 1000.0) -> Trace:
 def test_a_step_is_a_throttle_only_when_the_trace_says_so():
     tpot = _noisy()
     tpot[600:] *= 1.08
-    run = _run(tpot, t0_epoch_s=1000.0)
+    run = _run(tpot, t0_epoch_s=1000.0, t0_quality="exact")
     flat, clean = np.full(1100, 1980.0), np.zeros(1100, int)
     slow = np.where(np.arange(1100) >= 603, 1800.0, 1980.0)
     late = np.where(np.arange(1100) >= 640, 1800.0, 1980.0)
     bits = np.where(np.arange(1100) >= 600, 0x40, 0x1)
 
-    def found(trace: Trace | None) -> tuple[bool | None, str]:
+    def found(trace: Trace | list[Trace] | None) -> tuple[bool | None, str]:
         step = step_change(run, _all(run), trace=trace)
         assert step.alarm
         assert step.at_s == pytest.approx(600, abs=20)
@@ -115,8 +110,11 @@ def test_a_step_is_a_throttle_only_when_the_trace_says_so():
     assert found(_trace(slow, clean)) == (True, "throttle")
     assert found(_trace(late, clean)) == (False, "step_change")
     assert found(_trace(flat, bits)) == (True, "throttle")
+    elsewhere = _trace(flat, clean, start=90_000.0)
+    assert found([elsewhere, _trace(slow, clean)]) == (True, "throttle")
+    assert found([elsewhere]) == (None, "step_change")
     # A run that gets faster is no throttle whatever the trace shows.
-    faster = _run(tpot[::-1], t0_epoch_s=1000.0)
+    faster = _run(tpot[::-1], t0_epoch_s=1000.0, t0_quality="exact")
     step = step_change(faster, _all(faster), trace=_trace(slow - 180 * (slow > 1900), clean))
     assert step.throttle is False
 
@@ -198,23 +196,6 @@ def test_flat_memory_is_no_information():
     assert [c.code for c in none.cautions] == ["memory_not_testable"]
 
 
-def _vllm(case: str) -> Run:
-    folder = CLIENTS / "vllm-bench-0.32.0" / case
-    path = next(p for p in sorted(folder.glob("*.json*")) if p.name != "manifest.json"
-                and "truth" not in p.name)  # fmt: skip
-    data = path.read_bytes()
-    log = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-    start = np.array(log["start_times"]) - min(log["start_times"])
-    first = start + np.array(log["ttfts"])
-    last = [f + sum(gaps) for f, gaps in zip(first, log["itls"], strict=True)]
-    return make_run(
-        {"start_s": start, "first_token_s": first, "last_token_s": last,
-         "input_tokens": log["input_lens"], "output_tokens": log["output_lens"]},
-        gaps=dict(enumerate(log["itls"])),
-        run_id=case, load_kind="closed", max_concurrency=log["max_concurrency"],
-    )  # fmt: skip
-
-
 # Their siblings took 3.6 and 4.6 s for the same work, these 13.1 and 7.8 s.
 DISTURBED = {"a100-pcie-80g_c8_r3", "a100-pcie-80g_c16_r3"}
 
@@ -228,7 +209,7 @@ def test_the_disturbed_mock_runs_are_found_and_no_other():
         cells.setdefault(name.rsplit("_r", 1)[0], []).append(name)
     named = set()
     for members in cells.values():
-        runs = [_vllm(name) for name in members]
+        runs = [vllm_run(CLIENTS / "vllm-bench-0.32.0" / name) for name in members]
         found = disturbed_runs(runs, find_windows(runs))
         assert all(d.testable for d in found)
         named |= {d.run_id for d in found if d.disturbed}

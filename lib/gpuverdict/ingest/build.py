@@ -344,7 +344,7 @@ def build_run(
         unusable = impossible | ~np.isin(status, ("ok", "incomplete", "cancelled"))
         gaps = gaps.cleared(unusable)
         said.extend(_check_gaps(columns_f, gaps))
-    sources = _source_column(columns, facts, n)
+    sources = _source_column(columns, facts, status, n)
     requests = _requests_frame(columns, columns_f, status, sources, errors, identity, n)
     gap_frame = _gaps_frame(gaps, identity)
 
@@ -365,6 +365,9 @@ def build_run(
         reported=summary,
     )
     if n == 0 and summary:
+        # The tool's own counts stand in for rows that were never written.
+        facts["n_ok"] = int(summary.get("requests.completed", 0))
+        facts["n_error"] = int(summary.get("requests.failed", 0))
         dropped_counts.setdefault("aggregate_only", 1)
         said.append(caution("aggregate_only", name=document.name))
     if facts["n_planned"] is not None and n and n < facts["n_planned"]:
@@ -520,13 +523,17 @@ def _check_gaps(columns: Mapping[str, FloatArray], gaps: Gaps) -> list[Caution]:
     return said
 
 
-def _source_column(columns: Mapping[str, Any], facts: dict[str, Any], n: int) -> Any:
+def _source_column(
+    columns: Mapping[str, Any], facts: dict[str, Any], status: npt.NDArray[Any], n: int
+) -> Any:
     sources = columns.get("output_tokens_source")
     if sources is None:
         return [facts["output_tokens_source"]] * n
-    kinds = sorted({source for source in sources if source is not None})
+    # Cut requests are counted otherwise in many tools; the run is called by its finished ones.
+    fine = {source for source, state in zip(sources, status, strict=True) if state == "ok"}
+    kinds = sorted((fine or set(sources)) - {None})
     if facts["output_tokens_source"] is None and kinds:
-        facts["output_tokens_source"] = kinds[0] if len(kinds) == 1 else ", ".join(kinds)
+        facts["output_tokens_source"] = ", ".join(kinds)
     return sources
 
 

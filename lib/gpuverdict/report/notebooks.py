@@ -65,10 +65,11 @@ def run_notebook(
     import warnings
 
     import papermill
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     # papermill reports a kernel name it does not know and every progress step through logging.
-    logging.getLogger("papermill").setLevel(logging.ERROR)
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)
     problem: Exception | None = None
     for attempt in range(_TRIES):
         try:
@@ -77,12 +78,17 @@ def run_notebook(
                 papermill.execute_notebook(
                     str(notebook), str(output), parameters=given, kernel_name=KERNEL,
                     language="python", progress_bar=False, log_output=False,
-                    request_save_on_cell_execute=False, start_timeout=120,
+                    request_save_on_cell_execute=True, start_timeout=120,
                     config=_transport(attempt),
                 )  # fmt: skip
             return Path(output)
         except PapermillExecutionError as failure:
             raise _cell_error(Path(output), failure) from None
+        except DeadKernelError:
+            raise NotebookError(
+                output, found="a kernel that died in a cell", expected="a notebook that runs through",
+                remedy="the cells before it are kept there; it may have run out of memory",
+            ) from None  # fmt: skip
         except RuntimeError as failure:
             # A kernel that did not start (a port taken meanwhile, a slow machine) may start now.
             problem = failure

@@ -50,7 +50,7 @@ def declared_parameters(notebook: str | Path) -> dict[str, Declared]:
     path = Path(notebook)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        cells = content["cells"]
+        cells = [cell for cell in content["cells"] if isinstance(cell, dict)]
     except OSError as problem:
         raise ParameterError(
             path, found=str(problem.strerror).lower(), expected="a notebook"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpuverdict.steady.change import (
-    SLOWDOWN_BITS,
     Drift,
     HistoryChange,
     StepChange,
@@ -40,7 +39,6 @@ from gpuverdict.steady.window import (
 )
 
 __all__ = [
-    "SLOWDOWN_BITS",
     "Disturbance",
     "Drift",
     "HistoryChange",

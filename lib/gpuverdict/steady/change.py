@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from gpuverdict.align import place
 from gpuverdict.errors import Caution
 from gpuverdict.schema import Run, Trace
 from gpuverdict.steady.window import Window, requests_in_window
+from gpuverdict.telemetry.samples import SLOWDOWN_BITS
 from gpuverdict.text import caution
 
 __all__ = [
-    "SLOWDOWN_BITS",
     "Drift",
     "HistoryChange",
     "StepChange",
@@ -38,9 +39,6 @@ STEP_SEGMENT = 3
 STEP_CRITICAL_T = 3.83
 FEWEST_REQUESTS = 100
 FEWEST_WAVES = 10
-# NVML clock event reasons that slow the device down: software power cap, hardware slow-down,
-# software and hardware thermal slow-down, power brake.
-SLOWDOWN_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 THROTTLE_WITHIN_S = 10.0
 CLOCK_DROP = 0.03
 
@@ -216,15 +214,16 @@ def step_change(
     metric: str = "tpot_s",
     *,
     concurrency: float | None = None,
-    trace: Trace | None = None,
+    trace: Trace | Sequence[Trace] | None = None,
 ) -> StepChange:
     """Say whether a metric of a run steps within its window, and whether that was a throttle.
 
     Parameters
     ----------
-    trace : Trace, optional
+    trace : Trace or sequence of Trace, optional
         Only a trace on the run's clock can make it a `throttle`: the SM clock 3 % lower, or a
-        slow-down bit, within 10 s of the step. Without one `throttle` is None.
+        slow-down bit, within 10 s of the step. Without one `throttle` is None. Of several the
+        first that covers the moment decides.
 
     Returns
     -------
@@ -249,7 +248,11 @@ def step_change(
     throttle = None
     cautions: tuple[Caution, ...] = ()
     if alarm:
-        throttle = _throttled_at(trace, run, at_s) if step > 0 else False
+        traces = [] if trace is None else [trace] if isinstance(trace, Trace) else trace
+        seen = (_throttled_at(one, run, at_s) for one in traces)
+        throttle = next((found for found in seen if found is not None), None)
+        # A run that gets faster is no throttle, whatever the trace shows.
+        throttle = throttle if step > 0 else False
         code = "throttle" if throttle else "step_change"
         cautions = (caution(code, metric=metric, change_ratio=change, at_s=at_s),)
     return StepChange(
@@ -359,10 +362,10 @@ def _series(
     return rows[metric].to_numpy(), rows["start_s"].to_numpy(), few
 
 
-def _throttled_at(trace: Trace | None, run: Run, at_s: float) -> bool | None:
+def _throttled_at(trace: Trace, run: Run, at_s: float) -> bool | None:
     """Whether the trace shows a slow-down within 10 s of a moment; None where it cannot say."""
-    t0 = run.info.get("t0_epoch_s")
-    if trace is None or t0 is None:
+    t0 = place(run, trace)[0]
+    if t0 is None:
         return None
     near = trace.samples.filter(
         pl.col("time_epoch_s").is_between(

@@ -8,6 +8,15 @@ pandas, in long form (`schema.SUMMARY`).
 from __future__ import annotations
 
 from gpuverdict.summary.campaign import Summary, summarize, summarize_measured
+from gpuverdict.summary.listing import summary_rows, summary_text
 from gpuverdict.summary.run_rows import Row, run_rows
 
-__all__ = ["Row", "Summary", "run_rows", "summarize", "summarize_measured"]
+__all__ = [
+    "Row",
+    "Summary",
+    "run_rows",
+    "summarize",
+    "summarize_measured",
+    "summary_rows",
+    "summary_text",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +18,19 @@ from gpuverdict.campaign import Campaign, ComparisonSpec
 from gpuverdict.energy import window_telemetry
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, measure
-from gpuverdict.schema import METRICS, SUMMARY, TOKEN_GAPS, Run, empty, polars_schema
+from gpuverdict.schema import (
+    METRICS,
+    SUMMARY,
+    TOKEN_GAPS,
+    Run,
+    empty,
+    polars_schema,
+    run_level,
+)
 from gpuverdict.steady import Window, find_windows, requests_in_window, whole_run
 from gpuverdict.store import dump_cautions
 from gpuverdict.summary import cache
-from gpuverdict.summary.run_rows import MIN_TPOT_TOKENS, Row, run_rows
+from gpuverdict.summary.run_rows import MIN_TPOT_TOKENS, Row, phase_rows, run_rows
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
@@ -93,8 +102,10 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     if isinstance(run_or_campaign, Run):
         run = run_or_campaign
         window = whole_run(run)
+        level = run_level(run.info)
+        where = {"level": json.dumps(level, sort_keys=True) if level else None}
         rows = run_rows(run, window)
-        return _to_pandas([_record(run, window, row, {}, "whole_run") for row in rows])
+        return _to_pandas([_record(run, window, row, where, "whole_run") for row in rows])
     measured = run_or_campaign
     if isinstance(measured, Campaign):
         measured = measure(measured)
@@ -126,6 +137,7 @@ def summarize_measured(
         cells[(run.workload, run.level_key)].append(run)
     records: list[dict[str, Any]] = []
     facts = {}
+    probes = {arm: [probe.load() for probe in held] for arm, held in measured.probes.items()}
     for cell in cells.values():
         light = [_without_gaps(run) for run in cell]
         streams = cell[0].level.get("concurrency")
@@ -133,7 +145,7 @@ def summarize_measured(
         others = {name: find_windows(light, streams, cut=cut) for name, cut in _SENSITIVITY}
         for number, run in enumerate(cell):
             alternatives = {name: found[number] for name, found in others.items()}
-            new, fact = _one_run(measured, run, windows[number], alternatives)
+            new, fact = _one_run(measured, run, windows[number], alternatives, probes[run.arm])
             records += new
             facts[run.key] = fact
             if progress:
@@ -206,7 +218,11 @@ def _without_gaps(run: MeasuredRun) -> Run:
 
 
 def _one_run(
-    measured: Measured, placed: MeasuredRun, window: Window, alternatives: Mapping[str, Window]
+    measured: Measured,
+    placed: MeasuredRun,
+    window: Window,
+    alternatives: Mapping[str, Window],
+    probes: Sequence[Run],
 ) -> tuple[list[dict[str, Any]], RunFacts]:
     run = placed.stored.load()
     campaign = measured.campaign
@@ -222,6 +238,7 @@ def _one_run(
     records = []
     if window.kind == "steady":
         rows = rows_of(window)
+        rows += phase_rows(run, window, probes)
         rows += _telemetry(measured, placed, run, window, rows)
         records += [_record(run, window, row, where, "steady") for row in rows]
         for name, other in alternatives.items():
@@ -234,6 +251,7 @@ def _one_run(
     whole = whole_run(run)
     skip = int(placed.level.get("concurrency", 0))
     rows = rows_of(whole, skip_first=skip)
+    rows += phase_rows(run, whole, probes)
     rows += _telemetry(measured, placed, run, whole, rows)
     records += [_record(run, whole, row, where, "whole_run") for row in rows]
     ok = run.requests.filter(pl.col("status") == "ok", pl.col("phase") == "main")

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from gpuverdict.errors import Caution
+from gpuverdict.phases import split_phases
 from gpuverdict.schema import METRICS, Run
 from gpuverdict.steady import (
     Window,
@@ -22,7 +23,15 @@ from gpuverdict.steady import (
 from gpuverdict.steady.flight import time_mean
 from gpuverdict.text import caution
 
-__all__ = ["MIN_TPOT_TOKENS", "Row", "Slo", "distribution_rows", "reported_rows", "run_rows"]
+__all__ = [
+    "MIN_TPOT_TOKENS",
+    "Row",
+    "Slo",
+    "distribution_rows",
+    "phase_rows",
+    "reported_rows",
+    "run_rows",
+]
 
 # A request of fewer tokens gives a TPOT that is mostly rounding; it stays in the mean.
 MIN_TPOT_TOKENS = 8
@@ -418,6 +427,26 @@ def reported_rows(run: Run) -> list[Row]:
     return rows
 
 
-def missing(rows: Sequence[Row], metric: str) -> bool:
-    """Tell whether none of the rows gives a value for a metric."""
-    return all(row.value is None for row in rows if row.metric == metric)
+def phase_rows(run: Run, window: Window, probes: Sequence[Run]) -> list[Row]:
+    """Compute what needs the phases apart: waiting beyond an unloaded prefill, the device's step.
+
+    Parameters
+    ----------
+    probes : sequence of Run
+        Concurrency-1 runs over prompt lengths on the same arm; may be empty.
+    """
+    if run.requests.is_empty():
+        return []
+    phases = split_phases(run, list(probes) or None, window)
+    inside = requests_in_window(run, window).filter(pl.col("status") == "ok")
+    excess = phases.requests.join(inside.select("request_index"), on="request_index", how="semi")
+    said = phases.prefill.cautions
+    rows = _stats(
+        "scheduling_excess_s", excess["scheduling_excess_s"], said, quantile_cautions=said
+    )
+    step = phases.decode_step_s
+    rows.append(
+        Row(metric="decode_step_s", statistic="value", value=step.value, n=step.n,
+            cautions=step.cautions)
+    )  # fmt: skip
+    return rows

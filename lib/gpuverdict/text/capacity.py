@@ -1,3 +1,4 @@
+
 """Sentences about curves, capacity and cost."""
 
 from __future__ import annotations

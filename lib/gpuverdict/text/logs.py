@@ -2,6 +2,8 @@
 
 # A sentence is easier to judge on one line than cut in two.
 
+# A sentence is easier to judge on one line than cut in two.
+
 from __future__ import annotations
 
 SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
@@ -344,6 +346,40 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在无失败的服务上重测，或改用会记录失败的工具。",
         ),
     },
+    "tokens_unknown": {
+        "en": (
+            "The file holds no token counts.",
+            "TPOT and token rates are not given; ask the server for usage in the stream.",
+        ),
+        "zh": (
+            "文件中没有 token 计数。",
+            "不给出 TPOT 和 token 吞吐；请让服务端在流中返回 usage。",
+        ),
+    },
+    "marked_invalid": {
+        "en": (
+            "The benchmark itself does not call this run valid (it says {said}).",
+            "Do not compare it.",
+        ),
+        "zh": ("基准测试自身未判定该 run 有效（结果为 {said}）。", "不要用于比较。"),
+    },
+    "columns_ignored": {
+        "en": (
+            "Columns that the map does not name were not read: {names}.",
+            "Add them to columns: if they matter.",
+        ),
+        "zh": ("映射未提到的列没有读取：{names}。", "如有需要请加入 columns:。"),
+    },
+    "token_source_unknown": {
+        "en": (
+            "The table does not say who counted the output tokens.",
+            "Add output_tokens_source (usage, retokenised, ...): TPOT and rates rest on it.",
+        ),
+        "zh": (
+            "表格未说明输出 token 由谁计数。",
+            "请补充 output_tokens_source（usage、retokenised 等）：TPOT 与吞吐取决于它。",
+        ),
+    },
     "reported_other_definition": {
         "en": (
             "The tool's {metric} {statistic} is {reported:.6g}, ours {recomputed:.6g}: it is computed "
@@ -371,5 +407,71 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Its latencies are those of an overloaded server; do not compare them with other levels.",
         ),
         "zh": ("该档位一次性发出全部请求以探测上限。", "其时延属于过载状态，不可与其他档位比较。"),
+    },
+    "inspect_file": {
+        "en": ("{path}: {dialect}, {version}", ""),
+        "zh": ("{path}：{dialect}，{version}", ""),
+    },
+    "inspect_no_version": {
+        "en": ("version not in the file", ""),
+        "zh": ("文件未写明版本", ""),
+    },
+    "inspect_no_level": {
+        "en": ("level not in the file", ""),
+        "zh": ("文件未写明档位", ""),
+    },
+    "inspect_run": {
+        "en": (
+            "  run {run_id}: {level}; {n_rows} rows: {n_ok} ok, {n_error} error, {n_cancelled} cancelled, {n_incomplete} incomplete, {n_empty} empty",
+            "",
+        ),
+        "zh": (
+            "  run {run_id}：{level}；共 {n_rows} 行：成功 {n_ok}，错误 {n_error}，取消 {n_cancelled}，未完成 {n_incomplete}，空响应 {n_empty}",
+            "",
+        ),
+    },
+    "inspect_trace": {
+        "en": ("  {samples} samples, {gpus} GPUs, {span_s:.1f} s", ""),
+        "zh": ("  {samples} 个采样，{gpus} 张 GPU，时长 {span_s:.1f} s", ""),
+    },
+    "inspect_inventory": {
+        "en": ("  {gpus} GPUs: {names}", ""),
+        "zh": ("  {gpus} 张 GPU：{names}", ""),
+    },
+    "inspect_unknown": {
+        "en": ("{path}: not recognised. {reason}", ""),
+        "zh": ("{path}：无法识别。{reason}", ""),
+    },
+    "inspect_columns": {
+        "en": ("  An unknown table. Check this map and give it as columns: in campaign.yaml:", ""),
+        "zh": ("  未知表格。请核对以下映射，并在 campaign.yaml 中以 columns: 写明：", ""),
+    },
+    "draft_title": {
+        "en": ("Say in one line what is compared", ""),
+        "zh": ("用一句话说明比较的内容", ""),
+    },
+    "draft_time_zone": {
+        "en": ("zone of the trace's time stamps, if they have none", ""),
+        "zh": ("采样时间戳没有时区时，填写其时区", ""),
+    },
+    "draft_model": {
+        "en": ("add parameters, weight_bits, layers, kv_heads, head_dim, kv_bits", ""),
+        "zh": ("补充 parameters、weight_bits、layers、kv_heads、head_dim、kv_bits", ""),
+    },
+    "draft_workload": {
+        "en": ("add input_tokens and output_tokens as asked for", ""),
+        "zh": ("补充请求的 input_tokens 与 output_tokens", ""),
+    },
+    "draft_gpu": {
+        "en": ("no inventory says which GPU this was: correct it", ""),
+        "zh": ("没有清单说明 GPU 型号：请更正", ""),
+    },
+    "draft_engine": {
+        "en": ("engine, engine_version and precision are in no log", ""),
+        "zh": ("engine、engine_version 与 precision 不在日志中", ""),
+    },
+    "draft_one_arm": {
+        "en": ("a comparison needs two arms; put the logs of each into a folder of its own", ""),
+        "zh": ("比较需要两个 arm；请把各自的日志放入单独文件夹", ""),
     },
 }

@@ -141,4 +141,135 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在整个运行期间以每秒至少一次的频率记录 memory.used。",
         ),
     },
+    "no_prefill_probe": {
+        "en": (
+            "No usable prefill probe: no successful request with a first token and a length.",
+            "Run one stream over at least four prompt lengths, 128 to 8,192 tokens, five each.",
+        ),
+        "zh": (
+            "没有可用的预填充探测数据：没有同时带首 token 时间和提示词长度的成功请求。",
+            "请以并发 1 运行至少四种提示词长度（128 到 8192 token），每种五次。",
+        ),
+    },
+    "prefix_cache_hits": {
+        "en": (
+            "{n} probe prompts came from a prefix cache, so they say nothing about prefill.",
+            "Use unique prompts, or switch prefix caching off for the probe.",
+        ),
+        "zh": (
+            "{n} 个探测提示词命中前缀缓存，不能反映预填充速度。",
+            "请使用互不相同的提示词，或在探测时关闭前缀缓存。",
+        ),
+    },
+    "prefill_few_lengths": {
+        "en": (
+            "The prefill probe has {lengths} prompt lengths; a curve needs {needed}. The median at "
+            "each length is used, and nothing elsewhere.",
+            "Probe at least four lengths that span a factor of 16.",
+        ),
+        "zh": (
+            "预填充探测只有 {lengths} 种提示词长度，拟合曲线需要 {needed} 种；"
+            "仅使用各长度处的中位数，其余长度不给出数值。",
+            "请至少探测四种长度，且最长与最短相差 16 倍以上。",
+        ),
+    },
+    "prefill_narrow_lengths": {
+        "en": (
+            "The probed prompt lengths span a factor of {factor:.1f}; the quadratic term needs 16. "
+            "A straight line is used, which overstates the cost of a token by about 13 %.",
+            "Add shorter and longer prompts to the probe.",
+        ),
+        "zh": (
+            "探测的提示词长度跨度为 {factor:.1f} 倍，二次项需要 16 倍；"
+            "因此改用直线，会把单 token 代价高估约 13%。",
+            "请在探测中加入更短和更长的提示词。",
+        ),
+    },
+    "prefill_rejected": {
+        "en": (
+            "The prefill curve is rejected (slope {c1_us:.2f} µs a token, R² {r2:.2f}); the median "
+            "at each probed length is used, and nothing elsewhere.",
+            "Warm the kernels up for every length and probe again with more lengths.",
+        ),
+        "zh": (
+            "预填充曲线被拒绝（斜率 {c1_us:.2f} µs/token，R² {r2:.2f}）；"
+            "仅使用各探测长度处的中位数，其余长度不给出数值。",
+            "请对每种长度先做内核预热，再以更多长度重新探测。",
+        ),
+    },
+    "no_unloaded_reference": {
+        "en": (
+            "No unloaded reference: prefill is the lower envelope of the loaded run's own TTFT, so "
+            "the scheduling excess is a lower bound.",
+            "Add a prefill probe: one stream, several prompt lengths.",
+        ),
+        "zh": (
+            "没有无负载参照：预填充时间取自该运行自身 TTFT 的下包络，因此调度超额时延只是下界。",
+            "请增加预填充探测：并发 1，多种提示词长度。",
+        ),
+    },
+    "decode_step_needs_gaps": {
+        "en": (
+            "The device decode step needs the times between tokens; this log has none.",
+            "Record token gaps, or read TPOT at one stream as the user-perceived speed.",
+        ),
+        "zh": (
+            "设备解码步时需要逐 token 间隔，而该日志没有。",
+            "请记录 token 间隔，或以并发 1 的 TPOT 作为用户感知速度。",
+        ),
+    },
+    "gaps_hold_several_tokens": {
+        "en": (
+            "The gaps of this log hold {tokens:.1f} tokens each, so none of them is a decode step.",
+            "Let the server stream every token by itself.",
+        ),
+        "zh": (
+            "该日志的每个间隔包含约 {tokens:.1f} 个 token，因此不是单个解码步。",
+            "请让服务端逐 token 流式输出。",
+        ),
+    },
+    "no_clean_gaps": {
+        "en": (
+            "Only {clean} of {gaps} token gaps are free of other requests' prefill: the decode "
+            "step cannot be told from the stalls.",
+            "Use longer outputs or shorter prompts, so that decode runs alone at times.",
+        ),
+        "zh": (
+            "{gaps} 个 token 间隔中只有 {clean} 个没有与其他请求的预填充重叠，"
+            "无法区分解码步与停顿。",
+            "请使用更长的输出或更短的提示词，使解码有单独运行的时段。",
+        ),
+    },
+    "step_user_perceived": {
+        "en": (
+            "This decode step is the median TPOT of one stream, as a user perceives it.",
+            "Record token gaps to see the device's own step.",
+        ),
+        "zh": (
+            "该解码步时取自并发 1 的 TPOT 中位数，是用户感知值。",
+            "请记录 token 间隔以得到设备自身的解码步时。",
+        ),
+    },
+    "levels_too_close": {
+        "en": (
+            "{levels} usable levels: telling the fixed cost of a step from the cost of a request "
+            "needs {needed} that span a factor of {span:.0f}.",
+            "Add levels, for instance 1, 4, 16 and 64 streams.",
+        ),
+        "zh": (
+            "可用的并发级别有 {levels} 个：要区分解码步的固定代价与每请求代价，"
+            "需要至少 {needed} 个且跨度达到 {span:.0f} 倍。",
+            "请增加级别，例如并发 1、4、16、64。",
+        ),
+    },
+    "e2e_part_unknown": {
+        "en": (
+            "Nothing in the logs tells the {part} part of the end-to-end time apart.",
+            "Record the server's own times, or declare round-trip time and host work.",
+        ),
+        "zh": (
+            "日志无法把端到端时延中的 {part} 部分单独区分出来。",
+            "请记录服务端自身的时间，或声明网络往返时间与主机侧工作时间。",
+        ),
+    },
 }

@@ -1,0 +1,94 @@
+"""A figure with what belongs under it: how to read it, what it says here, and the numbers drawn."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from html import escape
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from gpuverdict.figures.style import styled
+
+__all__ = ["Plate", "svg_text"]
+
+_CSS = (
+    "<style data-gv='plate'>figure.plate{margin:0;max-width:900px}"
+    "figure.plate svg{width:100%;height:auto}"
+    "figure.plate figcaption{font:13px/1.5 system-ui,sans-serif;color:#475467}</style>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plate:
+    """A finished figure.
+
+    Attributes
+    ----------
+    axes : Axes
+        What was drawn, for further work on it.
+    name : str
+        Identifier, unique in a report.
+    alt : str
+        Alternative text: what is drawn, and what it says.
+    reading, finding : str
+        The two sentences under it.
+    frame : pandas.DataFrame
+        The numbers drawn, in base units: one row a mark.
+    """
+
+    axes: Axes
+    name: str
+    alt: str
+    reading: str
+    finding: str
+    frame: pd.DataFrame
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.finding}"
+
+    def __html__(self) -> str:
+        note = f"<p class='note'>{escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<figure class='plate' id='{self.name}'>{svg_text(self.axes, self.name, self.alt)}"
+            f"<figcaption>{escape(self.reading)} <b>{escape(self.finding)}</b>{note}"
+            "</figcaption></figure>"
+        )
+
+    def _repr_html_(self) -> str:
+        return _CSS + self.__html__()
+
+    def digest(self, digits: int = 4) -> str:
+        """Print the numbers drawn, rounded: what a check cell compares."""
+        return f"{self.name}\n" + self.frame.to_string(
+            index=False, float_format=lambda v: f"{v:.{digits}g}", na_rep="-"
+        )
+
+
+def svg_text(axes: Axes, name: str, alt: str) -> str:
+    """Write the figure of some Axes as inline SVG with an alternative text.
+
+    Notes
+    -----
+    Text stays text (small, selectable, read aloud); identifiers carry the figure's name, so that
+    several figures can share a page; no date and a fixed salt: equal figures are equal bytes.
+    """
+    out = io.StringIO()
+    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    with styled():
+        axes.figure.savefig(out, format="svg", metadata=metadata)  # type: ignore[union-attr]
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.S)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r"url\(#", f"url(#{name}-", text)
+    text = re.sub(r'xlink:href="#', f'xlink:href="#{name}-', text)
+    text = re.sub(r">\s+<", "><", text)
+    head, rest = text.split(">", 1)
+    head = re.sub(r' (width|height)="[^"]*pt"', "", head)
+    head += f' role="img" aria-labelledby="{name}-alt" focusable="false"'
+    return f'{head}><title id="{name}-alt">{escape(alt)}</title>{rest.strip()}'
