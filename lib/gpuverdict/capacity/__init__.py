@@ -13,6 +13,7 @@ from gpuverdict.capacity.arms import (
     device_memory,
     run_estimate,
 )
+from gpuverdict.capacity.claims import CardLimits, Claim
 from gpuverdict.capacity.cost import (
     CostInputs,
     Ownership,
@@ -33,8 +34,6 @@ from gpuverdict.capacity.decision import (
 )
 from gpuverdict.capacity.memory import MemoryPlan, kv_bytes_per_token, plan_memory, weight_bytes
 from gpuverdict.capacity.published import (
-    CardLimits,
-    Claim,
     check_published,
     claims_frame,
     limits_of,
