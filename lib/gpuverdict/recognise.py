@@ -18,19 +18,37 @@ from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
 from gpuverdict.ingest import (
     aiperf,
+    aiperf_raw,
     aiperf_summary,
+    evalscope,
+    fmperf,
+    genai_perf,
     guidellm,
     inference_perf,
     inference_perf_stage,
+    llama_bench,
+    llmd_report,
     llmperf,
+    mlperf,
     open_batches,
     open_requests,
     open_runs,
     sglang,
+    trtllm,
     vllm,
 )
 from gpuverdict.schema import Run, Trace
-from gpuverdict.telemetry import inventory, smi_dmon, smi_query
+from gpuverdict.telemetry import (
+    aiperf_telemetry,
+    dcgm,
+    dcgmi,
+    inventory,
+    nvml_log,
+    processes,
+    server_metrics,
+    smi_dmon,
+    smi_query,
+)
 
 __all__ = [
     "DIALECTS",
@@ -63,12 +81,26 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="inference_perf", kind="requests", module=inference_perf),
     Dialect(name="inference_perf_stage", kind="requests", module=inference_perf_stage),
     Dialect(name="llmperf", kind="requests", module=llmperf),
+    Dialect(name="aiperf_raw", kind="requests", module=aiperf_raw),
+    Dialect(name="evalscope", kind="requests", module=evalscope),
+    Dialect(name="genai_perf", kind="requests", module=genai_perf),
+    Dialect(name="trtllm", kind="requests", module=trtllm),
+    Dialect(name="llama_bench", kind="requests", module=llama_bench),
+    Dialect(name="fmperf", kind="requests", module=fmperf),
+    Dialect(name="llmd_report", kind="requests", module=llmd_report),
+    Dialect(name="mlperf", kind="requests", module=mlperf),
     Dialect(name="gpuverdict", kind="requests", module=open_requests),
     Dialect(name="gpuverdict_runs", kind="requests", module=open_runs),
     Dialect(name="gpuverdict_batches", kind="requests", module=open_batches),
     Dialect(name="smi_query", kind="trace", module=smi_query),
     Dialect(name="smi_dmon", kind="trace", module=smi_dmon),
+    Dialect(name="dcgm_prom", kind="trace", module=dcgm),
+    Dialect(name="dcgmi_dmon", kind="trace", module=dcgmi),
+    Dialect(name="aiperf_telemetry", kind="trace", module=aiperf_telemetry),
+    Dialect(name="nvml_log", kind="trace", module=nvml_log),
+    Dialect(name="gpu_processes", kind="trace", module=processes),
     Dialect(name="inventory", kind="inventory", module=inventory),
+    Dialect(name="server_metrics", kind="server_metrics", module=server_metrics),
 )
 
 _MOST_KEYS = 20

@@ -346,9 +346,21 @@ def _shares(run: Run, window: Window, sent: pl.DataFrame) -> list[Row]:
     failed = int(sent["status"].is_in(["error", "empty"]).sum())
     empties = int((sent["status"] == "empty").sum())
     rows = [
-        Row(metric="error_ratio", statistic="value", value=failed / n if n else None, n=n, cautions=none),
-        Row(metric="empty_ratio", statistic="value", value=empties / n if n else None, n=n, cautions=none),
-    ]  # fmt: skip
+        Row(
+            metric="error_ratio",
+            statistic="value",
+            value=failed / n if n else None,
+            n=n,
+            cautions=none,
+        ),
+        Row(
+            metric="empty_ratio",
+            statistic="value",
+            value=empties / n if n else None,
+            n=n,
+            cautions=none,
+        ),
+    ]
     streams = mean_concurrency(run, window)
     no_starts = (caution("no_start_times"),)
     rows.append(
@@ -417,13 +429,13 @@ def reported_rows(run: Run) -> list[Row]:
                     cautions=said)
             )  # fmt: skip
     have = {(row.metric, row.statistic) for row in rows}
-    for metric in ("ttft_s", "tpot_s", "itl_s", "e2e_s"):
-        for statistic in ("mean", "p50", "p90", "p95", "p99"):
-            if (metric, statistic) not in have:
-                rows.append(
-                    Row(metric=metric, statistic=statistic, value=None, n=0,
-                        cautions=(caution("not_in_summary", metric=metric, statistic=statistic),))
-                )  # fmt: skip
+    rows += [
+        Row(metric=metric, statistic=statistic, value=None, n=0,
+            cautions=(caution("not_in_summary", metric=metric, statistic=statistic),))
+        for metric in ("ttft_s", "tpot_s", "itl_s", "e2e_s")
+        for statistic in ("mean", "p50", "p90", "p95", "p99")
+        if (metric, statistic) not in have
+    ]  # fmt: skip
     return rows
 
 
