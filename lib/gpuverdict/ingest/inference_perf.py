@@ -306,7 +306,11 @@ def _pauses(rows: _Rows, order: Sequence[int]) -> list[int]:
     long = [position for length, position in idle if length >= _PAUSE_S]
     short = [length for length, _ in idle if length < _PAUSE_S]
     # Light open-loop traffic rests as long between two requests: then nothing tells the stages.
-    if long and (not short or max(short) < 0.5 * _PAUSE_S) and len(long) < 0.2 * len(order):
+    if (
+        long
+        and (not short or max(short) < 0.5 * _PAUSE_S)
+        and len(long) <= max(1.0, 0.2 * len(order))
+    ):
         return long
     return []
 
