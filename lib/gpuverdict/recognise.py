@@ -40,7 +40,17 @@ from gpuverdict.ingest import (
     vllm,
 )
 from gpuverdict.schema import Run, Trace
-from gpuverdict.telemetry import inventory, smi_dmon, smi_query
+from gpuverdict.telemetry import (
+    aiperf_telemetry,
+    dcgm,
+    dcgmi,
+    inventory,
+    nvml_log,
+    processes,
+    server_metrics,
+    smi_dmon,
+    smi_query,
+)
 
 __all__ = [
     "DIALECTS",
@@ -86,7 +96,13 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="gpuverdict_batches", kind="requests", module=open_batches),
     Dialect(name="smi_query", kind="trace", module=smi_query),
     Dialect(name="smi_dmon", kind="trace", module=smi_dmon),
+    Dialect(name="dcgm_prom", kind="trace", module=dcgm),
+    Dialect(name="dcgmi_dmon", kind="trace", module=dcgmi),
+    Dialect(name="aiperf_telemetry", kind="trace", module=aiperf_telemetry),
+    Dialect(name="nvml_log", kind="trace", module=nvml_log),
+    Dialect(name="gpu_processes", kind="trace", module=processes),
     Dialect(name="inventory", kind="inventory", module=inventory),
+    Dialect(name="server_metrics", kind="server_metrics", module=server_metrics),
 )
 
 _MOST_KEYS = 20

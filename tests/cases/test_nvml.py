@@ -9,11 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gpuverdict.energy import window_energy
+from gpuverdict.energy import window_energy, window_telemetry
 from gpuverdict.errors import LogFormatError
-from gpuverdict.files import Document, ReadOptions, open_documents
+from gpuverdict.files import ReadOptions, open_documents
+from gpuverdict.recognise import read_trace
 from gpuverdict.schema import Trace
 from gpuverdict.telemetry import smi_dmon, smi_query
+from gpuverdict.telemetry.processes import attribute_memory
 
 CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the data folder is not beside the repo")
@@ -127,8 +129,6 @@ def test_42_throttle_bits_are_decoded(name):
     for reason, bit in bits.items():
         assert sum(bool(m & bit) for m in masks) / 8 == right[f"share_{reason}"]
     trace = _smi(folder / name, time_zone="UTC")
-    from gpuverdict.energy import window_telemetry
-
     start = trace.samples["time_epoch_s"][0]
     share = window_telemetry(trace, start, start + 7)["throttled_ratio"].value
     assert share == right["share_slowed_any"] != wrong["share_nonzero"]
@@ -136,11 +136,7 @@ def test_42_throttle_bits_are_decoded(name):
 
 def test_43_utf16_trace_is_decoded():
     folder, right, _ = _case(43)
-    # Decoding is the work of `files`; a document always is UTF-8 without a mark.
-    text = (folder / "gpu.csv").read_bytes().decode("utf-16")
-    path = folder / "gpu.csv"
-    document = Document(path=path, name="gpu.csv", data=text.encode(), sha256="0" * 64)
-    samples = smi_query.read(document, ReadOptions()).samples
+    samples = read_trace(folder / "gpu.csv").samples
     assert samples.height == right["n_samples"]
     assert samples["power_w"].mean() == right["mean_power_w"]
 
@@ -151,3 +147,42 @@ def test_47_the_same_column_twice_is_one():
     assert samples.height == right["n_samples"]
     assert samples["power_w"].mean() == right["mean_power_w"]
     assert math.isclose(samples["gpu_util_ratio"].mean() * 100, right["mean_util_pct"])
+
+
+def test_37_the_board_of_mig_slices_is_counted_once():
+    folder, right, wrong = _case(37)
+    trace = read_trace(folder / "dcgm.prom")
+    assert trace.samples["power_w"].sum() == right["board_power_w"] != wrong["sum_w"]
+    assert trace.samples["gpu_util_ratio"].to_list() == [right["gpu_util_pct"]]
+    assert "not reported under MIG" in trace.samples["null_reason"][0]
+    engine = {row["slice_id"]: row["value"] for row in trace.info["mig_slices"]}
+    assert engine["3"] == right["gr_engine_active_slice_3"]
+    mean = sum(engine.values()) / len(engine)
+    assert mean == pytest.approx(right["mean_gr_engine_active_of_slices"])
+
+
+def test_38_what_one_card_does_not_report_is_absent():
+    folder, right, _ = _case(38)
+    a100, consumer = (read_trace(folder / name) for name in ("a100.prom", "rtx4090.prom"))
+    assert a100.samples["tensor_active_ratio"][0] == right["tensor_active_a100"]
+    assert consumer.samples["tensor_active_ratio"][0] is right["tensor_active_4090"]
+    common = set(a100.info["series"]) & set(consumer.info["series"])
+    assert len(common) == right["common_metrics"]
+    assert a100.samples["power_w"][0] == right["power_a100_w"]
+    assert consumer.samples["power_w"][0] == right["power_4090_w"]
+    assert "profiling_absent" in {c.code for c in consumer.cautions}
+    assert "profiling_absent" not in {c.code for c in a100.cautions}
+
+
+def test_41_memory_of_another_process_is_not_the_servers():
+    folder, right, _ = _case(41)
+    board = read_trace(folder / "gpu.csv").samples["memory_used_mib"][0]
+    apps = read_trace(folder / "compute_apps.csv").info["processes"]
+    pids = json.loads((folder / "run.json").read_text())["server_pids"]
+    found = attribute_memory(board, apps, pids)
+    for key, value in right.items():
+        assert getattr(found, key) == value
+    assert [c.code for c in found.cautions] == ["shared_card"]
+    alone = attribute_memory(board, apps[:1], pids)
+    assert alone.cautions == ()
+    assert attribute_memory(board, [{"pid": 4101, "memory_mib": None}], pids).server_mib is None
