@@ -10,6 +10,7 @@ A new dialect is one module in `ingest/` or `telemetry/` and one line in `DIALEC
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -106,6 +107,8 @@ DIALECTS: tuple[Dialect, ...] = (
 )
 
 _MOST_KEYS = 20
+_ODD_VALUES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
+               RecursionError, csv.Error, pl.exceptions.PolarsError)  # fmt: skip
 
 
 def recognise(document: Document, options: ReadOptions | None = None) -> Dialect:
@@ -123,7 +126,7 @@ def recognise(document: Document, options: ReadOptions | None = None) -> Dialect
     reasons: list[str] = []
     accepted: list[Dialect] = []
     for dialect in DIALECTS:
-        reason = dialect.module.why_not(document, options)
+        reason = _reason(dialect, document, options)
         if reason is None:
             accepted.append(dialect)
         else:
@@ -146,10 +149,19 @@ def recognise(document: Document, options: ReadOptions | None = None) -> Dialect
     return accepted[0]
 
 
+def _reason(dialect: Dialect, document: Document, options: ReadOptions) -> str | None:
+    try:
+        reason: str | None = dialect.module.why_not(document, options)
+    except _ODD_VALUES as problem:
+        # A question that stumbles over foreign bytes is a no, and must not hide the other answers.
+        return f"it cannot be told ({type(problem).__name__})"
+    return reason
+
+
 def _named(document: Document, options: ReadOptions) -> Dialect:
     for dialect in DIALECTS:
         if dialect.name == options.format:
-            reason = dialect.module.why_not(document, options)
+            reason = _reason(dialect, document, options)
             if reason is None:
                 return dialect
             raise LogFormatError(
@@ -179,10 +191,6 @@ def _seen(document: Document) -> str:
 def _keys(value: dict[str, Any]) -> str:
     keys = ", ".join(str(key)[:40] for key in list(value)[:_MOST_KEYS])
     return keys + (", ..." if len(value) > _MOST_KEYS else "") if value else "none"
-
-
-_ODD_VALUES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
-               RecursionError, pl.exceptions.PolarsError)  # fmt: skip
 
 
 def read_document(document: Document, options: ReadOptions | None = None) -> list[Any]:
