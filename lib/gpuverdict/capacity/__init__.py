@@ -13,6 +13,7 @@ from gpuverdict.capacity.arms import (
     device_memory,
     run_estimate,
 )
+from gpuverdict.capacity.claims import CardLimits, Claim
 from gpuverdict.capacity.cost import (
     CostInputs,
     Ownership,
@@ -33,8 +34,6 @@ from gpuverdict.capacity.decision import (
 )
 from gpuverdict.capacity.memory import MemoryPlan, kv_bytes_per_token, plan_memory, weight_bytes
 from gpuverdict.capacity.published import (
-    CardLimits,
-    Claim,
     check_published,
     claims_frame,
     limits_of,
@@ -49,7 +48,7 @@ from gpuverdict.capacity.roofline import (
 )
 from gpuverdict.capacity.rows import copied_groups, power_in_watts, throughput_formula
 from gpuverdict.capacity.scaling import Scaling, scaling_efficiency
-from gpuverdict.capacity.sections import capacity_section, curves_section
+from gpuverdict.capacity.sections import capacity_section, common_grid, curves_section
 from gpuverdict.capacity.slo import SloCapacity, attainment, slo_capacity, slo_frontier
 
 __all__ = [
@@ -77,6 +76,7 @@ __all__ = [
     "check_phase_ratio",
     "check_published",
     "claims_frame",
+    "common_grid",
     "copied_groups",
     "cost_inputs",
     "curves_section",

@@ -23,7 +23,7 @@ from gpuverdict.curves import CurveFit, compare_curves
 from gpuverdict.errors import Caution
 from gpuverdict.text import caution
 
-__all__ = ["capacity_section", "curves_section"]
+__all__ = ["capacity_section", "common_grid", "curves_section"]
 
 
 def curves_section(
@@ -43,9 +43,7 @@ def curves_section(
             }
             a, b = fits[baseline], fits[candidate]
             if a is not None and b is not None:
-                low, high = max(a.x_min, b.x_min), min(a.x_max, b.x_max)
-                at = _grid(low, high) if low < high else []
-                compared = compare_curves(a, b, at)
+                compared = compare_curves(a, b, common_grid(a, b))
                 entry["ratio"] = {
                     "at": list(compared.at), "ratio": list(compared.ratio),
                     "low": list(compared.low), "high": list(compared.high),
@@ -62,8 +60,13 @@ def curves_section(
     return section
 
 
-def _grid(low: float, high: float, n: int = 25) -> list[float]:
+def common_grid(one: CurveFit, two: CurveFit, n: int = 25) -> list[float]:
+    """Return batch sizes, evenly spaced on the log scale, over the range both curves measured."""
+    low, high = max(one.x_min, two.x_min), min(one.x_max, two.x_max)
+    if low >= high:
+        return []
     step = (math.log(high) - math.log(low)) / (n - 1)
+    # The ends are the limits themselves: a rounding error would put them outside.
     return [low, *(math.exp(math.log(low) + i * step) for i in range(1, n - 1)), high]
 
 

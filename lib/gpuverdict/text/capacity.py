@@ -404,4 +404,21 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": ("交叉点的区间超出实测范围 {start:.3g} 至 {end:.3g}。", "请扩展测量范围或增加重复。"),
     },
+    "link_without_peer": {
+        "en": (
+            "{value:.4g} GB/s over a link of a single card: it has no peer to talk to.",
+            "Ask what was measured.",
+        ),
+        "zh": ("单卡链路 {value:.4g} GB/s：没有对端可通信。", "请询问测量的对象。"),
+    },
+    "needs_grouped_query": {
+        "en": (
+            "{value:.4g} ms is below the {bound:.4g} ms of a step that reads the cache of every head at {context:.0f} tokens: only a grouped-query model or shorter contexts allow it.",
+            "Ask for the model's shape and the lengths.",
+        ),
+        "zh": (
+            "{value:.4g} ms 低于在 {context:.0f} token 上下文下读取全部头缓存所需的 {bound:.4g} ms：只有分组查询模型或更短上下文才可能。",
+            "请索取模型结构与长度。",
+        ),
+    },
 }

@@ -592,4 +592,25 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在表头写明单位（例如 memory_used_mib），或用 `columns:` 映射。",
         ),
     },
+    "idle_unknown": {
+        "en": (
+            "The idle power with the model loaded is not known, so energy cannot be split by phase.",
+            "Record at least 10 s without load before and after the runs.",
+        ),
+        "zh": (
+            "模型加载后的空闲功率未知，无法按阶段拆分能耗。",
+            "请在运行前后各录制至少 10 秒的空载。",
+        ),
+    },
+    "phase_energy_levels": {
+        "en": (
+            "{found} concurrency levels have power samples, {needed} are needed to split energy by "
+            "phase.",
+            "Sweep at least three levels, such as 1, 8 and 32 streams.",
+        ),
+        "zh": (
+            "只有 {found} 个并发档位有功率样本，按阶段拆分能耗至少需要 {needed} 个。",
+            "请至少扫三个档位，例如 1、8、32 路并发。",
+        ),
+    },
 }

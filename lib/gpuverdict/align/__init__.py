@@ -1,0 +1,9 @@
+"""One clock for requests and samples: where a run lies in a trace, or why that cannot be known."""
+
+from __future__ import annotations
+
+from gpuverdict.align.activity import Activity, Ramp, activity_of
+from gpuverdict.align.offset import ClockOffset, clock_offset
+from gpuverdict.align.placing import place
+
+__all__ = ["Activity", "ClockOffset", "Ramp", "activity_of", "clock_offset", "place"]
