@@ -127,6 +127,9 @@ def _load_json(document: Document) -> Table | None:
 def _load_csv(document: Document, options: ReadOptions) -> Table | None:
     head = document.data[:65536].decode("utf-8", "replace")
     header = head.lstrip("\n\r").split("\n", 1)[0].strip("\r")
+    if header.lstrip().startswith("#"):
+        # A comment line is no header of ours: traces and metrics pages begin so.
+        return None
     separator = options.separator or (";" if options.decimal == "," else ",")
     if separator not in header:
         other = next((mark for mark in (";", "\t", "|", ",") if header.count(mark) > 1), None)
