@@ -24,7 +24,7 @@ report-simulated: $(VENV)/.dev
 	$(BIN)/gpuverdict report data/simulated/campaign.yaml --out reports/simulated
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lab: $(VENV)/.runtime
 	$(BIN)/jupyter lab notebooks
@@ -37,6 +37,7 @@ lint: $(VENV)/.dev
 
 calibrate: $(VENV)/.dev
 	$(BIN)/python tests/calibration/table.py
+	$(BIN)/python -m pytest -n 2 -m nightly tests/calibration
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks

@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 
 from gpuverdict.campaign import Campaign, ComparisonSpec, read_campaign
+from gpuverdict.capacity import capacity_section, curves_section, device_memory
 from gpuverdict.curves import CurveComparison, CurveFit
+from gpuverdict.diagnosis import Finding, diagnose, observe
 from gpuverdict.errors import Caution, LogFormatError, ParameterError
 from gpuverdict.hardware import check_identity, resolve_gpu
 from gpuverdict.health import Health, check_health
@@ -19,12 +21,7 @@ from gpuverdict.measured import Measured, measure
 from gpuverdict.recognise import read_run
 from gpuverdict.summary import Summary, summarize, summarize_measured
 from gpuverdict.verdict import Verdict, judge
-from gpuverdict.verdict.sections import (
-    comparison_curves,
-    curve_sections,
-    energy_section,
-    health_section,
-)
+from gpuverdict.verdict.sections import comparison_curves, energy_section, health_section
 
 __all__ = [
     "Case",
@@ -48,6 +45,7 @@ class Case:
     verdict: Verdict
     devices: Mapping[str, str]
     curves: Mapping[str, tuple[CurveFit | None, CurveFit | None, CurveComparison | None]]
+    findings: tuple[Finding, ...]
 
     def __str__(self) -> str:
         return str(self.verdict)
@@ -99,13 +97,19 @@ def open_case(
     health = check_health(measured, summary)
     devices, identity = device_identity(measured)
     verdict = judge(measured, summary, spec, identity=identity, health=health)
-    curves = comparison_curves(measured, summary, spec)
+    arms = (spec.baseline, str(spec.candidate))
+    findings = diagnose(observe(measured, summary, health, arms), *arms)
     sections = {
         **verdict.sections,
-        "curves": curve_sections(curves),
-        "energy": energy_section(summary, spec),
+        "curves": curves_section(summary.frame, measured.campaign, *arms),
+        "capacity": capacity_section(
+            summary.frame, measured.campaign, *arms,
+            device_memory_mib=device_memory(measured.inventory, measured.traces),
+        ),
+        "energy": energy_section(measured, summary, spec),
+        "diagnosis": [finding.as_dict() for finding in findings],
         "health": health_section(health, spec),
-    }
+    }  # fmt: skip
     return Case(
         campaign=measured.campaign,
         spec=spec,
@@ -114,7 +118,8 @@ def open_case(
         health=health,
         devices=devices,
         verdict=replace(verdict, sections=sections),
-        curves=curves,
+        curves=comparison_curves(measured, summary, spec),
+        findings=findings,
     )
 
 

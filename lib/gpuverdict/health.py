@@ -114,6 +114,7 @@ def _frame(measured: Measured, summary: Summary, found: Mapping[str, RunHealth])
         fact, health = summary.facts[run.key], found[run.key]
         alarms = [d for d in health.drifts if d.alarm]
         step = health.step if health.step and health.step.alarm else None
+        stalled = health.disturbance if health.disturbed else None
         rows.append(
             {
                 "run_id": run.run_id, "arm": run.arm, "workload": run.workload,
@@ -127,7 +128,7 @@ def _frame(measured: Measured, summary: Summary, found: Mapping[str, RunHealth])
                 "step": "" if step is None else f"{step.change_ratio:+.1%} at {step.at_s:.1f} s",
                 "throttle": bool(step and step.throttle),
                 "disturbed": health.disturbed,
-                "at_s": health.disturbance.at_s if health.disturbed and health.disturbance else None,
+                "at_s": stalled.at_s if stalled else None,
                 "sm_clock_mhz": telemetry.get((run.run_id, "sm_clock_mhz")),
                 "throttled_ratio": telemetry.get((run.run_id, "throttled_ratio")),
                 "cautions": [c.code for c in (*fact.cautions, *health.cautions)],

@@ -25,14 +25,18 @@ from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
 from gpuverdict.telemetry.inventory import merge_inventories
 from gpuverdict.text import caution
 
-__all__ = ["Lost", "Measured", "MeasuredRun", "level_label", "measure"]
+__all__ = ["Lost", "Measured", "MeasuredRun", "level_label", "measure", "plain_precision"]
 
 _RUN_ROLES = ("sweeps", "runs", "files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """One run in its place: which arm, workload, level, repeat, sweep and server start."""
+    """One run in its place: which arm, workload, level, repeat, sweep, server start and card.
+
+    `card` is what the file's name says ({card}), else what the log says, else the arm's only card;
+    None where nobody says which of several cards it was.
+    """
 
     arm: str
     workload: str
@@ -42,6 +46,7 @@ class MeasuredRun:
     server_start_id: str
     stored: StoredRun
     path: str
+    card: str | None = None
     cautions: tuple[Caution, ...] = ()
 
     @property
@@ -208,8 +213,15 @@ def _is_unexpected(entry: Entry) -> bool:
 
 
 def _unexpected(campaign: Campaign, arm: str, entry: Entry) -> Lost:
-    kinds = [name for name, held in (("runs", entry.runs), ("a GPU trace", entry.traces),
-                                     ("an inventory", entry.inventory is not None)) if held]  # fmt: skip
+    kinds = [
+        name
+        for name, held in (
+            ("runs", entry.runs),
+            ("a GPU trace", entry.traces),
+            ("an inventory", entry.inventory is not None),
+        )
+        if held
+    ]
     path = _relative(campaign, entry.file.path)
     error = CampaignError(
         path, found=" and ".join(kinds) or "server metrics",
@@ -314,7 +326,25 @@ def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: 
     return MeasuredRun(
         arm=arm, workload=entry.file.workload, level=level, repeat_no=0, sweep_id="",
         server_start_id="", stored=stored, path=path, cautions=cautions,
+        card=_card(campaign, arm, entry, stored, path),
     )  # fmt: skip
+
+
+def _card(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: str) -> str | None:
+    cards = campaign.arms[arm].cards
+    named = entry.file.card
+    if named is not None:
+        if cards and named not in cards:
+            raise CampaignError(
+                path, found=f"the card {named!r} in its name",
+                expected=f"one of arms.{arm}.cards: {', '.join(cards)}",
+                remedy="add it there or correct the pattern",
+            )  # fmt: skip
+        return named
+    uuids = stored.info.get("gpu_uuids")
+    if uuids:
+        return ", ".join(sorted(map(str, uuids)))
+    return cards[0] if len(cards) == 1 else None
 
 
 def _contradictions(
@@ -348,7 +378,7 @@ def _contradictions(
     if (
         info.get("precision")
         and spec.precision
-        and _plain(info["precision"]) != _plain(spec.precision)
+        and plain_precision(info["precision"]) != plain_precision(spec.precision)
     ):
         raise CampaignError(
             path, found=f"precision {info['precision']!r}",
@@ -366,6 +396,13 @@ def _contradictions(
     return ()
 
 
-def _plain(precision: object) -> str:
+def plain_precision(precision: object) -> str:
+    """Spell a precision one way.
+
+    Examples
+    --------
+    >>> plain_precision("torch.bfloat16"), plain_precision("FP8")
+    ('bf16', 'fp8')
+    """
     text = str(precision).lower().replace("torch.", "")
     return {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}.get(text, text)

@@ -157,10 +157,10 @@ def _compare(out: Path) -> dict[str, Any]:
                           for k, v in steps.items()}  # fmt: skip
     common = np.arange(start, end, 0.1)
     pair = [
-        np.interp(common, t.samples["time_epoch_s"].to_numpy(), t.samples["power_instant_w"].to_numpy())
+        np.interp(common, *(t.samples[c].to_numpy() for c in ("time_epoch_s", "power_instant_w")))
         for t in (smi, own)
         if t.samples["power_instant_w"].null_count() == 0
-    ]  # fmt: skip
+    ]
     if len(pair) == 2:
         told["instant_rms_difference_w"] = float(np.sqrt(np.mean((pair[0] - pair[1]) ** 2)))
     return told

@@ -98,7 +98,7 @@ def test_a_step_is_a_throttle_only_when_the_trace_says_so():
     late = np.where(np.arange(1100) >= 640, 1800.0, 1980.0)
     bits = np.where(np.arange(1100) >= 600, 0x40, 0x1)
 
-    def found(trace: Trace | None) -> tuple[bool | None, str]:
+    def found(trace: Trace | list[Trace] | None) -> tuple[bool | None, str]:
         step = step_change(run, _all(run), trace=trace)
         assert step.alarm
         assert step.at_s == pytest.approx(600, abs=20)
@@ -110,6 +110,9 @@ def test_a_step_is_a_throttle_only_when_the_trace_says_so():
     assert found(_trace(slow, clean)) == (True, "throttle")
     assert found(_trace(late, clean)) == (False, "step_change")
     assert found(_trace(flat, bits)) == (True, "throttle")
+    elsewhere = _trace(flat, clean, start=90_000.0)
+    assert found([elsewhere, _trace(slow, clean)]) == (True, "throttle")
+    assert found([elsewhere]) == (None, "step_change")
     # A run that gets faster is no throttle whatever the trace shows.
     faster = _run(tpot[::-1], t0_epoch_s=1000.0, t0_quality="exact")
     step = step_change(faster, _all(faster), trace=_trace(slow - 180 * (slow > 1900), clean))

@@ -14,7 +14,7 @@ from gpuverdict.files import ReadOptions
 __all__ = ["InputFile", "arm_inputs", "natural_key"]
 
 _FIELD = re.compile(r"\{(\w+)\}")
-_KNOWN_FIELDS = ("level", "repeat", "rate", "batch")
+_KNOWN_FIELDS = ("level", "repeat", "rate", "batch", "card")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,7 @@ class InputFile:
     workload: str = "main"
     level: float | None = None
     repeat: int | None = None
+    card: str | None = None
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:
@@ -64,8 +65,8 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
                     missing.append(_nothing(campaign, key, pattern))
                 found.extend(
                     InputFile(path=path, role=role, options=options, workload=workload, level=level,
-                              repeat=repeat)
-                    for path, level, repeat in matched
+                              repeat=repeat, card=card)
+                    for path, level, repeat, card in matched
                 )  # fmt: skip
     for role in ("traces", "inventory", "server_metrics", "server_logs"):
         for entry in getattr(arm, role):
@@ -77,7 +78,7 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
                 if not matched:
                     missing.append(_nothing(campaign, key, pattern))
                 found.extend(
-                    InputFile(path=path, role=role, options=options) for path, _, _ in matched
+                    InputFile(path=path, role=role, options=options) for path, *_ in matched
                 )
     unique = {(f.role, f.workload, f.path): f for f in found}
     return sorted(
@@ -134,7 +135,9 @@ def _options(campaign: Campaign, arm: Arm, spec: InputSpec) -> ReadOptions:
     )
 
 
-def _expand(root: Path, pattern: str, key: str) -> Iterable[tuple[Path, float | None, int | None]]:
+def _expand(
+    root: Path, pattern: str, key: str
+) -> Iterable[tuple[Path, float | None, int | None, str | None]]:
     fields = _FIELD.findall(pattern)
     unknown = [f for f in fields if f not in _KNOWN_FIELDS]
     if unknown:
@@ -163,7 +166,12 @@ def _expand(root: Path, pattern: str, key: str) -> Iterable[tuple[Path, float | 
         groups = match.groupdict()
         level = next((groups[f] for f in ("level", "rate", "batch") if groups.get(f)), None)
         repeat = groups.get("repeat")
-        yield path, float(level) if level else None, int(repeat) if repeat else None
+        yield (
+            path,
+            float(level) if level else None,
+            int(repeat) if repeat else None,
+            groups.get("card"),
+        )
 
 
 def _matcher(glob: str) -> re.Pattern[str]:
@@ -171,7 +179,7 @@ def _matcher(glob: str) -> re.Pattern[str]:
     for piece in re.split(r"(\{\w+\}|\*\*|\*|\?|\[[^\]]+\])", glob):
         if piece.startswith("{") and piece.endswith("}"):
             name = piece[1:-1]
-            number = r"\d+" if name == "repeat" else r"\d+(?:\.\d+)?"
+            number = {"repeat": r"\d+", "card": r"[\w.-]+?"}.get(name, r"\d+(?:\.\d+)?")
             out += f"(?P={name})" if name in seen else f"(?P<{name}>{number})"
             seen.add(name)
         elif piece == "**":

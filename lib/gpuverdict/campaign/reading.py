@@ -219,8 +219,11 @@ def _check_names(campaign: Campaign) -> None:
         raise CampaignError(f"{campaign.path.name}: models", found="both `model` and `models`",
                             expected="one of them")  # fmt: skip
     if campaign.workload is not None and campaign.workloads:
-        raise CampaignError(f"{campaign.path.name}: workloads",
-                            found="both `workload` and `workloads`", expected="one of them")  # fmt: skip
+        raise CampaignError(
+            f"{campaign.path.name}: workloads",
+            found="both `workload` and `workloads`",
+            expected="one of them",
+        )
     for name, arm in campaign.arms.items():
         if campaign.models and (arm.model is None or arm.model not in campaign.models):
             raise CampaignError(f"{campaign.path.name}: arms.{name}.model", found=repr(arm.model),
@@ -250,8 +253,11 @@ def _check_words(campaign: Campaign) -> None:
         try:
             ZoneInfo(zone)
         except Exception:
-            raise CampaignError(f"{campaign.path.name}: {key}", found=repr(zone),
-                                expected="an IANA zone such as Europe/Berlin or UTC") from None  # fmt: skip
+            raise CampaignError(
+                f"{campaign.path.name}: {key}",
+                found=repr(zone),
+                expected="an IANA zone such as Europe/Berlin or UTC",
+            ) from None
     slos = [("slo", campaign.slo)]
     slos += [(f"workloads.{n}.slo", w.slo or {}) for n, w in campaign.all_workloads().items()]
     for key, slo in slos:
@@ -307,8 +313,11 @@ def _pairs(campaign: Campaign) -> list[ComparisonSpec]:
                                 expected="two different arms")  # fmt: skip
         name = spec.name or f"{candidate}-vs-{spec.baseline}"
         if not _SAFE_NAME.match(name):
-            raise CampaignError(f"{campaign.path.name}: comparisons.name", found=repr(name)[:80],
-                                expected="letters, digits, blanks and . + - _ @ (it names a folder)")  # fmt: skip
+            raise CampaignError(
+                f"{campaign.path.name}: comparisons.name",
+                found=repr(name)[:80],
+                expected="letters, digits, blanks and . + - _ @ (it names a folder)",
+            )
         _check_treatment(campaign, spec, name)
         named.append(spec.model_copy(update={"name": name}))
     names = [str(s.name).casefold() for s in named]

@@ -240,8 +240,15 @@ def _crossover(
             else:
                 said.append(caution("crossover_at_or_below", bound=min(high, end)))
             return None
+        outside = low < start or high > end
         return Estimate(
-            value=ratio, low=max(low, 0.0), high=high, confidence=confidence, unit="requests", n=n
+            value=ratio,
+            low=max(low, 0.0),
+            high=high,
+            confidence=confidence,
+            unit="requests",
+            n=n,
+            cautions=(caution("crossover_reaches_outside", start=start, end=end),) * outside,
         )
     if bool(found.everything) or (high <= start or low >= end):
         # The set covers the whole measured range.

@@ -9,9 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from gpuverdict.figures.style import ARM_COLOURS, ARM_MARKERS, GREY, WORD_COLOURS
+from gpuverdict.figures.style import ARM_COLOURS, ARM_MARKERS, GREY, LEVEL_COLOURS, WORD_COLOURS
 
-__all__ = ["draw_intervals", "draw_run_values", "draw_trade_off", "draw_windows"]
+__all__ = [
+    "draw_detectable",
+    "draw_intervals",
+    "draw_order",
+    "draw_run_values",
+    "draw_trade_off",
+    "draw_windows",
+]
 
 
 def new_axes(width: float = 6.4, height: float = 4.2) -> Axes:
@@ -46,22 +53,52 @@ def draw_trade_off(
     if slo_x is not None:
         axes.axvspan(slo_x, max(right, slo_x * 1.05), color="#0072B2", alpha=0.06, lw=0)
         axes.axvline(slo_x, color=GREY, lw=0.9, ls="--")
-        axes.annotate(slo_label, (slo_x, top), xytext=(4, -3), textcoords="offset points",
-                      va="top", fontsize=8, color=GREY)  # fmt: skip
+        axes.annotate(
+            slo_label,
+            (slo_x, top),
+            xytext=(4, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=8,
+            color=GREY,
+        )
         right = max(right, slo_x * 1.05)
     for number, arm in enumerate(arms):
         rows = frame[frame.arm == arm]
         colour, marker = ARM_COLOURS[number % 2], ARM_MARKERS[number % 2]
         centre = rows.groupby("level", sort=True)[["x", "y"]].mean()
         axes.plot(centre.x, centre.y, color=colour, lw=1.3, alpha=0.75, zorder=2)
-        axes.scatter(rows.x, rows.y, s=26, color=colour, marker=marker, alpha=0.7, lw=0.4,
-                     edgecolor="white", label=arm, zorder=3)  # fmt: skip
+        axes.scatter(
+            rows.x,
+            rows.y,
+            s=26,
+            color=colour,
+            marker=marker,
+            alpha=0.7,
+            lw=0.4,
+            edgecolor="white",
+            label=arm,
+            zorder=3,
+        )
         for level, point in centre.iterrows():
-            axes.annotate(f"{level:g}", (point.x, point.y), xytext=(6, 6 if number == 0 else -12),
-                          textcoords="offset points", fontsize=8.5, color=colour, weight="bold")  # fmt: skip
+            axes.annotate(
+                f"{level:g}",
+                (point.x, point.y),
+                xytext=(6, 6 if number == 0 else -12),
+                textcoords="offset points",
+                fontsize=8.5,
+                color=colour,
+                weight="bold",
+            )
     for number, (arm, text) in enumerate(edges):
-        axes.annotate(text, (0.01, 0.97 - 0.07 * number), xycoords="axes fraction", fontsize=8.5,
-                      va="top", color=ARM_COLOURS[list(arms).index(arm) % 2])  # fmt: skip
+        axes.annotate(
+            text,
+            (0.01, 0.97 - 0.07 * number),
+            xycoords="axes fraction",
+            fontsize=8.5,
+            va="top",
+            color=ARM_COLOURS[list(arms).index(arm) % 2],
+        )
     axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(0, right), ylim=(0, top))
     axes.legend(loc="upper right", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
@@ -73,7 +110,15 @@ def ratio_axis(axes: Axes, low: float, high: float) -> None:
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     reach = max(high, 1 / low)
-    steps = (0.25, 0.5, 1, 2, 4) if reach > 2 else (0.6, 0.8, 1, 1.25, 1.6) if reach > 1.3 else (0.8, 0.9, 1, 1.1, 1.25) if reach > 1.12 else (0.9, 0.95, 1, 1.05, 1.1)  # fmt: skip
+    steps = (
+        (0.25, 0.5, 1, 2, 4)
+        if reach > 2
+        else (0.6, 0.8, 1, 1.25, 1.6)
+        if reach > 1.3
+        else (0.8, 0.9, 1, 1.1, 1.25)
+        if reach > 1.12
+        else (0.9, 0.95, 1, 1.05, 1.1)
+    )
     axes.xaxis.set_major_locator(FixedLocator([s for s in steps if low <= s <= high]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -103,8 +148,15 @@ def draw_intervals(
         else:
             filled = False
         if pd.notna(row.ratio):
-            axes.plot([row.ratio], [place], "o", color=colour, ms=7,
-                      mfc=colour if filled else "white", mew=1.6)  # fmt: skip
+            axes.plot(
+                [row.ratio],
+                [place],
+                "o",
+                color=colour,
+                ms=7,
+                mfc=colour if filled else "white",
+                mew=1.6,
+            )
     known = [v for c in ("ratio", "low", "high") for v in frame[c].dropna() if v > 0]
     low, high = min([1 / (1 + margin), *known]), max([1 + margin, *known])
     ratio_axis(axes, max(low / 1.06, 1 / 16), min(high * 1.06, 16))
@@ -117,9 +169,13 @@ def draw_intervals(
 
 
 def draw_run_values(
-    frame: pd.DataFrame, *, arms: Sequence[str], labels: tuple[str, str],
-    log: bool = False, axes: Axes | None = None,
-) -> Axes:  # fmt: skip
+    frame: pd.DataFrame,
+    *,
+    arms: Sequence[str],
+    labels: tuple[str, str],
+    log: bool = False,
+    axes: Axes | None = None,
+) -> Axes:
     """Draw one number of every run, by level and arm, with the mean of each.
 
     Parameters
@@ -135,8 +191,18 @@ def draw_run_values(
         place = rows.level.map(levels.index) + shift
         spread = (rows.groupby("level").cumcount() - 2) * 0.035
         colour = ARM_COLOURS[number % 2]
-        axes.scatter(place + spread, rows.value, s=26, color=colour, marker=ARM_MARKERS[number % 2],
-                     alpha=0.75, lw=0.4, edgecolor="white", label=arm, zorder=3)  # fmt: skip
+        axes.scatter(
+            place + spread,
+            rows.value,
+            s=26,
+            color=colour,
+            marker=ARM_MARKERS[number % 2],
+            alpha=0.75,
+            lw=0.4,
+            edgecolor="white",
+            label=arm,
+            zorder=3,
+        )
         for level, value in rows.groupby("level").value.mean().items():
             x = levels.index(level) + shift
             axes.plot([x - 0.13, x + 0.13], [value, value], color=colour, lw=2)
@@ -168,13 +234,104 @@ def draw_windows(
     place = list(range(len(frame)))
     rest = (frame.duration_s - frame.end_s).clip(lower=0)
     axes.barh(place, frame.start_s, color="#D55E00", alpha=0.45, label=names["cut"], height=0.7)
-    axes.barh(place, frame.end_s - frame.start_s, left=frame.start_s, color="#0072B2", alpha=0.8,
-              label=names["window"], height=0.7)  # fmt: skip
-    axes.barh(place, rest, left=frame.end_s, color="#98a2b3", alpha=0.6, label=names["drain"], height=0.7)  # fmt: skip
+    axes.barh(
+        place,
+        frame.end_s - frame.start_s,
+        left=frame.start_s,
+        color="#0072B2",
+        alpha=0.8,
+        label=names["window"],
+        height=0.7,
+    )
+    axes.barh(
+        place, rest, left=frame.end_s, color="#98a2b3", alpha=0.6, label=names["drain"], height=0.7
+    )
     axes.set_yticks(place, list(frame.name), fontsize=7)
     axes.set_ylim(len(frame) - 0.4, -0.6)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 1.2 / max(8, len(frame))), ncols=3, fontsize=8)  # fmt: skip
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1.0 + 1.2 / max(8, len(frame))),
+        ncols=3,
+        fontsize=8,
+    )
+    return axes
+
+
+def draw_order(
+    frame: pd.DataFrame, *, arms: Sequence[str], label: str, axes: Axes | None = None
+) -> Axes:
+    """Draw when each run was made: one row an arm, runs in order of their start.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `arm, start_s, duration_s` in order of start; the order is drawn, not the clock.
+    """
+    axes = axes or new_axes(6.8, 0.7 + 0.3 * max(2, len(arms)))
+    for number, arm in enumerate(arms):
+        rows = frame[frame.arm == arm]
+        axes.scatter(
+            rows.index + 1,
+            [number] * len(rows),
+            marker="|",
+            s=110,
+            lw=2.2,
+            color=ARM_COLOURS[number % 2],
+        )
+    axes.set_yticks(range(len(arms)), list(arms))
+    axes.set_ylim(len(arms) - 0.5, -0.5)
+    axes.set_xlabel(label)
+    axes.grid(axis="y", visible=False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return axes
+
+
+def draw_detectable(
+    frame: pd.DataFrame,
+    *,
+    margin: float,
+    labels: tuple[str, str],
+    margin_label: str,
+    level_label: str,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw the smallest detectable difference against runs an arm, one line a level.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `level, runs, difference_ratio`.
+    """
+    axes = axes or new_axes(6.4, 3.4)
+    styles = ("-", "--", "-.", ":")
+    for number, (level, rows) in enumerate(frame.groupby("level", sort=False)):
+        axes.plot(
+            rows.runs,
+            100 * rows.difference_ratio,
+            ls=styles[number % 4],
+            lw=1.6,
+            color=LEVEL_COLOURS[number % len(LEVEL_COLOURS)],
+            label=f"{level} {level_label}",
+        )
+    axes.axhline(100 * margin, color=GREY, lw=1)
+    axes.annotate(
+        margin_label,
+        (1, 100 * margin),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        xytext=(-4, 3),
+        textcoords="offset points",
+        fontsize=8,
+        color=GREY,
+    )
+    axes.set(xlabel=labels[0], ylabel=labels[1])
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    if len(frame):
+        axes.legend(fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -15,7 +15,8 @@ from gpuverdict.figures.style import styled
 __all__ = ["Plate", "svg_text"]
 
 _CSS = (
-    "<style data-gv='plate'>figure.plate{margin:0;max-width:900px}figure.plate svg{width:100%;height:auto}"
+    "<style data-gv='plate'>figure.plate{margin:0;max-width:900px}"
+    "figure.plate svg{width:100%;height:auto}"
     "figure.plate figcaption{font:13px/1.5 system-ui,sans-serif;color:#475467}</style>"
 )
 
@@ -53,7 +54,8 @@ class Plate:
         note = f"<p class='note'>{escape(self.note)}</p>" if self.note else ""
         return (
             f"<figure class='plate' id='{self.name}'>{svg_text(self.axes, self.name, self.alt)}"
-            f"<figcaption>{escape(self.reading)} <b>{escape(self.finding)}</b>{note}</figcaption></figure>"
+            f"<figcaption>{escape(self.reading)} <b>{escape(self.finding)}</b>{note}"
+            "</figcaption></figure>"
         )
 
     def _repr_html_(self) -> str:
@@ -72,12 +74,12 @@ def svg_text(axes: Axes, name: str, alt: str) -> str:
     Notes
     -----
     Text stays text (small, selectable, read aloud); identifiers carry the figure's name, so that
-    several figures can share a page; no date and a fixed salt, so that equal figures are equal bytes.
+    several figures can share a page; no date and a fixed salt: equal figures are equal bytes.
     """
-    figure = axes.get_figure()
     out = io.StringIO()
+    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     with styled():
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})  # type: ignore[union-attr]  # fmt: skip
+        axes.figure.savefig(out, format="svg", metadata=metadata)  # type: ignore[union-attr]
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)

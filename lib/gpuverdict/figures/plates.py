@@ -16,6 +16,7 @@ from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.schema import METRICS
 from gpuverdict.text import sentence
 from gpuverdict.units import format_ratio, scaled
+from gpuverdict.verdict import Cell
 
 __all__ = ["intervals", "run_values", "trade_off", "windows"]
 
@@ -44,10 +45,12 @@ def _per_run(case: Case, metric: str, statistic: str, workload: str) -> pd.DataF
     frame = case.summary.frame
     rows = frame[
         frame.arm.isin([case.spec.baseline, str(case.spec.candidate)])
-        & (frame.workload == workload) & (frame.metric == metric)
-        & (frame.statistic == statistic) & frame.window.isin(["steady", "whole_run"])
-    ]  # fmt: skip
-    rows = rows.sort_values("window").drop_duplicates("run_id")  # steady before whole_run
+        & (frame.workload == workload)
+        & (frame.metric == metric)
+        & (frame.statistic == statistic)
+        & frame.window.isin(["steady", "whole_run"])
+    ]
+    rows = rows.sort_values("window").drop_duplicates(["arm", "run_id"])  # steady before whole_run
     return rows.assign(level_value=rows.level.map(_level_value)).sort_values(
         ["arm", "level_value", "repeat_no"]
     )
@@ -71,28 +74,43 @@ def trade_off(case: Case, lang: str = "en", workload: str | None = None) -> Plat
     metric = "output_tokens_per_s" if gpus[0] == gpus[1] else "output_tokens_per_s_per_gpu"
     x = _per_run(case, "decode_tokens_per_s", "value", workload)
     y = _per_run(case, metric, "value", workload)
-    both = x[["run_id", "arm", "level_value", "value"]].merge(y[["run_id", "value"]], on="run_id", suffixes=("_x", "_y"))  # fmt: skip
+    both = x[["run_id", "arm", "level_value", "value"]].merge(
+        y[["run_id", "arm", "value"]], on=["run_id", "arm"], suffixes=("_x", "_y")
+    )
     points = both.rename(columns={"level_value": "level", "value_x": "x", "value_y": "y"}).dropna()
     limit = case.campaign.slo_of(workload).get("tpot_s", {}).get("p50")
     system = "system" if metric == "output_tokens_per_s" else "gpu"
     edges = [
         (arm, sentence("edge_infeasible", drawn, level=f"{e.level:g}", reason=e.reason))
         for arm in arms
-        for e in (*case.campaign.arms[arm].infeasible, *(i for i in case.campaign.infeasible if i.arm == arm))
-    ]  # fmt: skip
+        for e in (
+            *case.campaign.arms[arm].infeasible,
+            *(i for i in case.campaign.infeasible if i.arm == arm),
+        )
+    ]
     with styled():
         axes = draw_trade_off(
-            points, arms=arms, edges=edges, slo_x=1 / limit if limit else None,
-            labels=(sentence("axis_user_speed", drawn), sentence(f"axis_throughput_{system}", drawn)),
+            points,
+            arms=arms,
+            edges=edges,
+            slo_x=1 / limit if limit else None,
+            labels=(
+                sentence("axis_user_speed", drawn),
+                sentence(f"axis_throughput_{system}", drawn),
+            ),
             slo_label=sentence("slo_region", drawn, limit=f"{1000 * limit:g} ms") if limit else "",
-        )  # fmt: skip
+        )
     means = points.groupby(["arm", "level"], sort=False)[["x", "y"]].mean().reset_index()
     finding = _trade_off_finding(means, arms, lang)
     return Plate(
-        axes=axes, name="trade-off", alt=sentence("trade_off_alt", lang, finding=finding),
-        reading=sentence("trade_off_reading", lang), finding=finding, note=_notice(lang),
+        axes=axes,
+        name="trade-off",
+        alt=sentence("trade_off_alt", lang, finding=finding),
+        reading=sentence("trade_off_reading", lang),
+        finding=finding,
+        note=_notice(lang),
         frame=means.rename(columns={"x": "user_tokens_per_s", "y": metric}),
-    )  # fmt: skip
+    )
 
 
 def _trade_off_finding(means: pd.DataFrame, arms: list[str], lang: str) -> str:
@@ -109,10 +127,17 @@ def _trade_off_finding(means: pd.DataFrame, arms: list[str], lang: str) -> str:
         return float(b.loc[level, column] / a.loc[level, column])
 
     return sentence(
-        "trade_off_finding", lang, low=f"{low:g}", high=f"{high:g}", candidate=arms[1], baseline=arms[0],
-        x_low=f"{100 * gap(low, 'x'):.0f} %", y_low=f"{100 * gap(low, 'y'):.0f} %",
-        x_high=f"{100 * gap(high, 'x'):.0f} %", y_high=f"{100 * gap(high, 'y'):.0f} %",
-    )  # fmt: skip
+        "trade_off_finding",
+        lang,
+        low=f"{low:g}",
+        high=f"{high:g}",
+        candidate=arms[1],
+        baseline=arms[0],
+        x_low=f"{100 * gap(low, 'x'):.0f} %",
+        y_low=f"{100 * gap(low, 'y'):.0f} %",
+        x_high=f"{100 * gap(high, 'x'):.0f} %",
+        y_high=f"{100 * gap(high, 'y'):.0f} %",
+    )
 
 
 def intervals(case: Case, metric: str, statistic: str = "p50", lang: str = "en") -> Plate:
@@ -125,11 +150,18 @@ def intervals(case: Case, metric: str, statistic: str = "p50", lang: str = "en")
     records: list[dict[str, Any]] = []
     for cell in cells:
         c = cell.comparison
-        records.append({
-            "workload": cell.key.workload, "level": _level_value(cell.key.level or "{}") if cell.key.level else math.nan,
-            "name": _level_text(cell.level, drawn) + (f" ({cell.key.workload})" if several else ""),
-            "ratio": c.ratio, "low": c.low, "high": c.high, "verdict": c.verdict,
-        })  # fmt: skip
+        records.append(
+            {
+                "workload": cell.key.workload,
+                "level": _level_value(cell.key.level or "{}") if cell.key.level else math.nan,
+                "name": _level_text(cell.level, drawn)
+                + (f" ({cell.key.workload})" if several else ""),
+                "ratio": c.ratio,
+                "low": c.low,
+                "high": c.high,
+                "verdict": c.verdict,
+            }
+        )
     columns = ["workload", "level", "name", "ratio", "low", "high", "verdict"]
     frame = pd.DataFrame(records, columns=columns)
     frame[["ratio", "low", "high"]] = frame[["ratio", "low", "high"]].astype(float)
@@ -137,21 +169,28 @@ def intervals(case: Case, metric: str, statistic: str = "p50", lang: str = "en")
     label = _label(metric, statistic, lang)
     with styled():
         axes = draw_intervals(
-            frame, margin=margin,
+            frame,
+            margin=margin,
             label=sentence("axis_ratio", drawn, metric=_label(metric, statistic, drawn)),
-        )  # fmt: skip
-    words = "; ".join(
-        f"{_level_text(c.level, lang)}: {format_ratio(c.comparison.ratio, c.comparison.low, c.comparison.high)} "
-        f"{sentence('word_' + c.verdict.replace(' ', '_'), lang)}"
-        for c in cells
-    )
+        )
+    words = "; ".join(_cell_words(cell, lang) for cell in cells)
     return Plate(
-        axes=axes, name=f"intervals-{metric}-{statistic}".replace("_", "-"),
+        axes=axes,
+        name=f"intervals-{metric}-{statistic}".replace("_", "-"),
         alt=sentence("intervals_alt", lang, metric=label, words=words),
         reading=sentence("intervals_reading", lang, margin=f"{100 * margin:g} %"),
-        finding=sentence("intervals_finding", lang, metric=label, words=words) if cells else sentence("empty_value", lang, name=label),
-        frame=frame[["level", "ratio", "low", "high", "verdict"]], note=_notice(lang),
-    )  # fmt: skip
+        finding=sentence("intervals_finding", lang, metric=label, words=words)
+        if cells
+        else sentence("empty_value", lang, name=label),
+        frame=frame[["level", "ratio", "low", "high", "verdict"]],
+        note=_notice(lang),
+    )
+
+
+def _cell_words(cell: Cell, lang: str) -> str:
+    c = cell.comparison
+    word = sentence("word_" + c.verdict.replace(" ", "_"), lang)
+    return f"{_level_text(cell.level, lang)}: {format_ratio(c.ratio, c.low, c.high)} {word}"
 
 
 def _level_text(level: Mapping[str, float] | None, lang: str) -> str:
@@ -162,7 +201,9 @@ def _level_text(level: Mapping[str, float] | None, lang: str) -> str:
         return f"{value:g} req/s"
     if kind == "concurrency" and value == 1:
         return sentence("level_one_stream", lang, n="1")
-    return sentence("level_streams" if kind == "concurrency" else "level_batch", lang, n=f"{value:g}")  # fmt: skip
+    return sentence(
+        "level_streams" if kind == "concurrency" else "level_batch", lang, n=f"{value:g}"
+    )
 
 
 def run_values(
@@ -182,24 +223,37 @@ def run_values(
     ordered = pd.concat([frame[frame.arm == arm] for arm in arms]) if len(frame) else frame
     with styled():
         axes = draw_run_values(
-            ordered.assign(value=ordered.value * factor), arms=arms,
+            ordered.assign(value=ordered.value * factor),
+            arms=arms,
             labels=(_streams_label(case, drawn), f"{_label(metric, statistic, drawn)} ({printed})"),
-        )  # fmt: skip
+        )
     label = _label(metric, statistic, lang)
     return Plate(
-        axes=axes, name=f"runs-{metric}-{statistic}".replace("_", "-"),
+        axes=axes,
+        name=f"runs-{metric}-{statistic}".replace("_", "-"),
         alt=sentence("runs_alt", lang, metric=label, n=len(frame)),
-        reading=sentence("runs_reading", lang), finding=_widest(ordered, label, lang),
-        frame=ordered.reset_index(drop=True), note=_notice(lang),
-    )  # fmt: skip
+        reading=sentence("runs_reading", lang),
+        finding=_widest(ordered, label, lang),
+        frame=ordered.reset_index(drop=True),
+        note=_notice(lang),
+    )
 
 
 def _widest(frame: pd.DataFrame, label: str, lang: str) -> str:
     if frame.empty:
         return sentence("empty_value", lang, name=label)
-    spread = frame.groupby(["arm", "level"]).value.agg(lambda v: (v.max() - v.min()) / v.mean() if v.mean() else 0.0)  # fmt: skip
+    spread = frame.groupby(["arm", "level"]).value.agg(
+        lambda v: (v.max() - v.min()) / v.mean() if v.mean() else 0.0
+    )
     (arm, level), share = spread.idxmax(), float(spread.max())
-    return sentence("runs_finding", lang, arm=arm, level=f"{level:g}", share=f"{100 * share:.2g} %", metric=label)  # fmt: skip
+    return sentence(
+        "runs_finding",
+        lang,
+        arm=arm,
+        level=f"{level:g}",
+        share=f"{100 * share:.2g} %",
+        metric=label,
+    )
 
 
 def windows(case: Case, lang: str = "en") -> Plate:
@@ -213,12 +267,18 @@ def windows(case: Case, lang: str = "en") -> Plate:
             if end is None:
                 continue
             duration = float(run.stored.info.get("duration_s") or end)
-            records.append({
-                "arm": arm, "level": next(iter(run.level.values())), "repeat_no": run.repeat_no,
-                "name": f"{arm} · {next(iter(run.level.values())):g} · {run.repeat_no}",
-                "start_s": fact.window.start_s, "end_s": end, "duration_s": max(duration, end),
-                "dropped_ratio": fact.window.dropped_ratio,
-            })  # fmt: skip
+            records.append(
+                {
+                    "arm": arm,
+                    "level": next(iter(run.level.values())),
+                    "repeat_no": run.repeat_no,
+                    "name": f"{arm} · {next(iter(run.level.values())):g} · {run.repeat_no}",
+                    "start_s": fact.window.start_s,
+                    "end_s": end,
+                    "duration_s": max(duration, end),
+                    "dropped_ratio": fact.window.dropped_ratio,
+                }
+            )
     columns = [
         "arm",
         "level",
@@ -236,9 +296,19 @@ def windows(case: Case, lang: str = "en") -> Plate:
     share = frame.dropped_ratio
     finding = sentence("windows_none", lang)
     if len(frame):
-        finding = sentence("windows_finding", lang, n=len(frame), low=f"{100 * share.min():.0f} %", high=f"{100 * share.max():.0f} %")  # fmt: skip
+        finding = sentence(
+            "windows_finding",
+            lang,
+            n=len(frame),
+            low=f"{100 * share.min():.0f} %",
+            high=f"{100 * share.max():.0f} %",
+        )
     return Plate(
-        axes=axes, name="windows", alt=sentence("windows_alt", lang, finding=finding),
-        reading=sentence("windows_reading", lang), finding=finding,
-        frame=frame.drop(columns="name"), note=_notice(lang),
-    )  # fmt: skip
+        axes=axes,
+        name="windows",
+        alt=sentence("windows_alt", lang, finding=finding),
+        reading=sentence("windows_reading", lang),
+        finding=finding,
+        frame=frame.drop(columns="name"),
+        note=_notice(lang),
+    )

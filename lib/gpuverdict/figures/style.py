@@ -10,24 +10,49 @@ import matplotlib as mpl
 import seaborn as sns
 from matplotlib import font_manager
 
-__all__ = ["ARM_COLOURS", "ARM_MARKERS", "GREY", "INK", "WORD_COLOURS", "cjk_font", "figure_language", "styled"]  # fmt: skip
+__all__ = [
+    "ARM_COLOURS",
+    "ARM_MARKERS",
+    "GREY",
+    "INK",
+    "LEVEL_COLOURS",
+    "WORD_COLOURS",
+    "cjk_font",
+    "figure_language",
+    "styled",
+]
 
 # Blue and vermilion of Okabe and Ito (2008), told apart by people with any form of colour
 # blindness and in grey print; the marker says it a second time.
 ARM_COLOURS = ("#0072B2", "#D55E00")
 ARM_MARKERS = ("o", "s")
+LEVEL_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK = "#1d2430"
 GREY = "#667085"
 WORD_COLOURS = {
-    "faster": "#0072B2", "better": "#0072B2", "slower": "#B5470B", "worse": "#B5470B",
-    "equivalent": "#475467", "inconclusive": "#7a6200", "not comparable": "#667085",
-}  # fmt: skip
+    "faster": "#0072B2",
+    "better": "#0072B2",
+    "slower": "#B5470B",
+    "worse": "#B5470B",
+    "equivalent": "#475467",
+    "inconclusive": "#7a6200",
+    "not comparable": "#667085",
+}
 
 _CJK_FAMILIES = (
-    "Noto Sans CJK SC", "Source Han Sans SC", "Source Han Sans CN", "Noto Sans SC",
-    "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Microsoft YaHei", "SimHei", "PingFang SC",
-    "Heiti SC", "Noto Sans CJK JP", "Droid Sans Fallback",
-)  # fmt: skip
+    "Noto Sans CJK SC",
+    "Source Han Sans SC",
+    "Source Han Sans CN",
+    "Noto Sans SC",
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "Microsoft YaHei",
+    "SimHei",
+    "PingFang SC",
+    "Heiti SC",
+    "Noto Sans CJK JP",
+    "Droid Sans Fallback",
+)
 
 
 @functools.cache

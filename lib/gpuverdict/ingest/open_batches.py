@@ -11,7 +11,13 @@ from typing import Any
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
-from gpuverdict.ingest.open_columns import BATCH_COLUMNS, Table, cell_number, load_table
+from gpuverdict.ingest.open_columns import (
+    BATCH_COLUMNS,
+    Table,
+    cell_number,
+    load_table,
+    table_header,
+)
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -23,7 +29,7 @@ _TIMES = ("prefill_s", "decode_step_s", "e2e_s")
 
 def why_not(document: Document, options: ReadOptions) -> str | None:
     """Say why a document is not a table of batches; None when it is."""
-    table = load_table(document, options)
+    table = table_header(document, options)
     if table is None:
         return "not a table (CSV, JSON Lines of flat objects, Parquet)"
     names = {_SHORT.get(name, name) for name in table.names}
@@ -47,7 +53,6 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     (output - 1) decode steps; output tokens/s = batch x output / E2E.
     """
     table = load_table(document, options)
-    assert table is not None
     for name in table.columns:
         known = _SHORT.get(name, name) in BATCH_COLUMNS or name.startswith("x_")
         if not known and not table.mapped:

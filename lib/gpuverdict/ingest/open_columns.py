@@ -22,7 +22,8 @@ from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.schema import METRICS, REQUESTS, STATISTICS
 
-__all__ = ["BATCH_COLUMNS", "Table", "load_table", "propose_columns"]
+__all__ = ["BATCH_COLUMNS", "Header", "Table", "cell_number", "load_table", "propose_columns",
+           "table_header"]  # fmt: skip
 
 BATCH_COLUMNS = ("batch", "input_tokens", "output_tokens", "prefill_s", "decode_step_s", "e2e_s",
                  "repeat_no", "memory_used_mib")  # fmt: skip
@@ -60,23 +61,118 @@ class Table:
         return set(self.columns)
 
 
-def load_table(document: Document, options: ReadOptions) -> Table | None:
-    """Load a document as a table, with the `columns:` map applied; None where it is no table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The column names of a table, after the `columns:` map; cheap, for recognition."""
+
+    names: frozenset[str]
+    mapped: bool
+
+
+def table_header(document: Document, options: ReadOptions) -> Header | None:
+    """Read the header of a document as a table; None where it is no table.
 
     Raises
     ------
     LogFormatError
-        For a ragged row, a separator or decimal comma nobody declared, or a map that does not fit.
+        For a table with known columns and a separator nobody declared.
+    """
+    names = _header_names(document, options)
+    if not names:
+        return None
+    if not options.columns:
+        return Header(names=frozenset(names), mapped=False)
+    lower = {_folded(name) for name in names}
+    targets = {
+        _wish(str(header), wish, document.name)[0]
+        for header, wish in options.columns.items()
+        if _folded(header) in lower
+    }
+    if not targets:
+        return Header(names=frozenset(names), mapped=False)
+    return Header(names=frozenset(targets | (set(names) & set(_KNOWN))), mapped=True)
+
+
+def _folded(name: Any) -> str:
+    return " ".join(str(name).split()).lower()
+
+
+def _header_names(document: Document, options: ReadOptions) -> list[str]:
+    if document.shape == "parquet":
+        try:
+            return list(pl.read_parquet_schema(io.BytesIO(document.data)))
+        except (pl.exceptions.PolarsError, OSError, ValueError):
+            return []
+    if document.shape == "json":
+        row = _first_row(document.first)
+        return [] if row is None else list(row)
+    if document.shape == "text":
+        separator = _separator(document, options)
+        return [] if separator is None else _split_header(document, separator)
+    return []
+
+
+def _first_row(first: Any) -> dict[str, Any] | None:
+    """The first flat object of a JSON table; the nested logs of the tools are none."""
+    if isinstance(first, dict) and isinstance(first.get("rows"), list) and first["rows"]:
+        row = first["rows"][0]
+        return row if isinstance(row, dict) else None
+    row = first[0] if isinstance(first, list) and first else first
+    if not isinstance(row, dict) or any(isinstance(value, dict) for value in row.values()):
+        return None
+    return row
+
+
+def _first_line(document: Document) -> str:
+    return document.data[:65536].decode("utf-8", "replace").lstrip().split("\n", 1)[0].strip("\r")
+
+
+def _split_header(document: Document, separator: str) -> list[str]:
+    try:
+        row = next(csv.reader([_first_line(document)], delimiter=separator, skipinitialspace=True))
+    except (csv.Error, StopIteration):
+        return []
+    return [cell.strip() for cell in row]
+
+
+def _separator(document: Document, options: ReadOptions) -> str | None:
+    """The separator declared, or the comma; an error where a known table has another one."""
+    header = _first_line(document)
+    separator = options.separator or (";" if options.decimal == "," else ",")
+    if len(separator) != 1:
+        raise LogFormatError(document.name, found=f"the separator {separator!r}",
+                             expected="one character")  # fmt: skip
+    if separator in header:
+        return separator
+    other = next((mark for mark in (";", "\t", "|", ",") if header.count(mark) > 1), None)
+    if other is None or options.separator is not None:
+        return None
+    names = {cell.strip().strip('"') for cell in header.split(other)}
+    if not options.columns and len(names & set(_KNOWN)) < 2:
+        return None
+    raise LogFormatError(
+        document.name,
+        found=f"a table with the separator {other!r}",
+        expected=f"{separator!r}",
+        remedy=f"give separator: {other!r}, and decimal: ',' where numbers have a comma",
+    )
+
+
+def load_table(document: Document, options: ReadOptions) -> Table:
+    """Load a document as a table, with the `columns:` map applied.
+
+    Raises
+    ------
+    LogFormatError
+        For something that is no table, a ragged row, a separator or decimal comma nobody declared,
+        or a map that does not fit.
     """
     if "table" not in document.parsed:
         document.parsed["table"] = _load(document, options)
     raw: Table | None = document.parsed["table"]
-    if raw is None or not options.columns:
-        return raw
-    if "mapped_table" not in document.parsed:
-        document.parsed["mapped_table"] = _mapped(raw, document.name, options)
-    table: Table = document.parsed["mapped_table"]
-    return table
+    if raw is None:
+        raise LogFormatError(document.name, found="no table", expected="CSV, JSON Lines or Parquet")
+    return _mapped(raw, document.name, options) if options.columns else raw
 
 
 def _load(document: Document, options: ReadOptions) -> Table | None:
@@ -97,21 +193,14 @@ def _load(document: Document, options: ReadOptions) -> Table | None:
 
 
 def _load_json(document: Document) -> Table | None:
-    first = document.first
-    if isinstance(first, dict) and isinstance(first.get("rows"), list):
-        rows: list[Any] = first["rows"]
-        records = document.records()
-    else:
-        # Only flat objects make a table; the nested logs of the tools are not parsed for it here.
-        sample = first[0] if isinstance(first, list) and first else first
-        if not isinstance(sample, dict) or any(isinstance(v, dict) for v in sample.values()):
-            return None
-        if isinstance(first, dict) and len(first) > 60:
-            return None
-        records = document.records()
-        rows = records.values
-        if len(rows) == 1 and isinstance(rows[0], list):
-            rows = rows[0]
+    if _first_row(document.first) is None:
+        return None
+    records = document.records()
+    rows: list[Any] = records.values
+    if len(rows) == 1 and isinstance(rows[0], list):
+        rows = rows[0]
+    elif len(rows) == 1 and isinstance(rows[0].get("rows"), list):
+        rows = rows[0]["rows"]
     if not rows or not all(isinstance(row, dict) for row in rows):
         return None
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -125,50 +214,30 @@ def _load_json(document: Document) -> Table | None:
 
 
 def _load_csv(document: Document, options: ReadOptions) -> Table | None:
-    head = document.data[:65536].decode("utf-8", "replace")
-    header = head.lstrip("\n\r").split("\n", 1)[0].strip("\r")
-    if header.lstrip().startswith("#"):
-        # A comment line is no header of ours: traces and metrics pages begin so.
+    separator = _separator(document, options)
+    if separator is None:
         return None
-    separator = options.separator or (";" if options.decimal == "," else ",")
-    if separator not in header:
-        other = next((mark for mark in (";", "\t", "|", ",") if header.count(mark) > 1), None)
-        if other is None or options.separator is not None:
-            return None
-        names = {cell.strip().strip('"') for cell in header.split(other)}
-        if not options.columns and len(names & set(_KNOWN)) < 2:
-            return None
-        raise LogFormatError(
-            document.name,
-            found=f"a table with the separator {other!r}",
-            expected=f"{separator!r}",
-            remedy=f"give separator: {other!r}, and decimal: ',' where numbers have a comma",
-        )
     try:
         rows = list(csv.reader(io.StringIO(document.text, newline=""), delimiter=separator,
                                strict=True, skipinitialspace=True))  # fmt: skip
     except csv.Error as problem:
         raise LogFormatError(document.name, found=f"a broken CSV ({problem})") from None
-    except UnicodeDecodeError:
-        return None
     while rows and not any(cell.strip() for cell in rows[0]):
         rows.pop(0)
-    if len(rows) < 1 or not rows[0]:
+    if not rows:
         return None
-    names_row = [cell.strip() for cell in rows[0]]
-    if len(set(names_row)) != len(names_row):
-        doubled = sorted({name for name in names_row if names_row.count(name) > 1})
-        if not options.columns and len(set(names_row) & set(_KNOWN)) < 2:
-            return None
+    names = [cell.strip() for cell in rows[0]]
+    if len(set(names)) != len(names):
+        doubled = sorted({name for name in names if names.count(name) > 1})
         raise LogFormatError(
             f"{document.name}:1", found=f"the column {doubled[0]!r} twice", expected="each once"
         )
-    return _csv_rows(document, names_row, rows, options)
+    return _csv_rows(document, names, rows, options)
 
 
 def _csv_rows(
     document: Document, names: list[str], rows: list[list[str]], options: ReadOptions
-) -> Table | None:
+) -> Table:
     dropped: dict[str, int] = {}
     kept: list[list[str]] = []
     whole_end = document.data.endswith(b"\n")
@@ -182,8 +251,6 @@ def _csv_rows(
             if number == len(rows) and len(row) < len(names) and not whole_end:
                 dropped["incomplete_last_line"] = 1
                 continue
-            if not options.columns and len(set(names) & set(_KNOWN)) < 2:
-                return None
             raise LogFormatError(
                 f"{document.name}:{number}",
                 found=f"{len(row)} cells",
@@ -201,10 +268,10 @@ def _csv_rows(
 
 def _mapped(table: Table, name: str, options: ReadOptions) -> Table:
     columns: dict[str, list[Any]] = {}
-    lower = {" ".join(header.split()).lower(): header for header in table.columns}
+    lower = {_folded(header): header for header in table.columns}
     for header, wish in options.columns.items():
         target, unit = _wish(header, wish, name)
-        found = lower.get(" ".join(str(header).split()).lower())
+        found = lower.get(_folded(header))
         if found is None:
             raise LogFormatError(
                 f"{name}: columns",
@@ -217,7 +284,7 @@ def _mapped(table: Table, name: str, options: ReadOptions) -> Table:
     for header, values in table.columns.items():
         if header in _KNOWN and header not in columns:
             columns[header] = values
-    used = {lower.get(" ".join(str(header).split()).lower()) for header in options.columns}
+    used = {lower.get(_folded(header)) for header in options.columns}
     ignored = tuple(h for h in table.columns if h not in used and h not in columns)
     return Table(columns=columns, n_rows=table.n_rows, form=table.form, ignored=ignored,
                  dropped=table.dropped, cautions=table.cautions, mapped=True)  # fmt: skip
@@ -405,22 +472,11 @@ def propose_columns(document: Document) -> dict[str, dict[str, str | None]]:
 
 
 def _header(document: Document) -> list[str]:
-    if document.shape == "text":
-        line = document.data[:65536].decode("utf-8", "replace").lstrip().split("\n", 1)[0]
-        mark = max((",", ";", "\t", "|"), key=line.count)
-        if line.count(mark) < 1:
-            return []
-        try:
-            return [cell.strip() for cell in next(csv.reader([line.strip("\r")], delimiter=mark))]
-        except (csv.Error, StopIteration):
-            return []
-    if document.shape in ("json", "parquet"):
-        try:
-            table = _load(document, ReadOptions())
-        except LogFormatError:
-            return []
-        return list(table.columns) if table is not None else []
-    return []
+    if document.shape != "text":
+        return _header_names(document, ReadOptions())
+    line = _first_line(document)
+    mark = max((",", ";", "\t", "|"), key=line.count)
+    return _split_header(document, mark) if line.count(mark) else []
 
 
 def _meaning(header: str) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import Gaps, build_run
-from gpuverdict.ingest.open_columns import Table, cell_number, load_table
+from gpuverdict.ingest.open_columns import Table, cell_number, load_table, table_header
 from gpuverdict.schema import REQUESTS, STATUSES, Run
 from gpuverdict.text import caution
 
@@ -37,7 +37,7 @@ _AGREE_S, _AGREE_RATIO = 1e-3, 0.01
 
 def why_not(document: Document, options: ReadOptions) -> str | None:
     """Say why a document is not a table of requests; None when it is."""
-    table = load_table(document, options)
+    table = table_header(document, options)
     if table is None:
         return "not a table (CSV, JSON Lines of flat objects, Parquet)"
     if table.mapped:
@@ -60,7 +60,6 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
         request twice, `ok` without tokens, negative gaps, and latencies that contradict the times.
     """
     table = load_table(document, options)
-    assert table is not None
     if not table.mapped:
         _check_columns(table, document.name)
     if table.n_rows == 0:
@@ -313,7 +312,7 @@ def _gaps(
 
 def _gaps_beside(beside: Document, indexes: Sequence[int], part: str) -> Gaps:
     table = load_table(beside, ReadOptions())
-    if table is None or "request_index" not in table.names:
+    if "request_index" not in table.names:
         raise LogFormatError(
             beside.name, found="no column 'request_index'",
             expected="request_index, event_index, gap_s or token_s",

@@ -13,7 +13,7 @@ from typing import Any
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
-from gpuverdict.ingest.open_columns import Table, cell_number, load_table
+from gpuverdict.ingest.open_columns import Table, cell_number, load_table, table_header
 from gpuverdict.schema import METRICS, STATISTICS, Run
 from gpuverdict.text import caution
 
@@ -24,7 +24,7 @@ _LONG = ("run_id", "metric", "statistic", "value", "unit")
 
 def why_not(document: Document, options: ReadOptions) -> str | None:
     """Say why a document is not a table of runs; None when it is."""
-    table = load_table(document, options)
+    table = table_header(document, options)
     if table is None:
         return "not a table (CSV, JSON Lines of flat objects, Parquet)"
     if table.mapped and any("." in name for name in table.names) and "batch" not in table.names:
@@ -42,7 +42,6 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
         For an unknown metric, statistic or unit, and for one figure given twice.
     """
     table = load_table(document, options)
-    assert table is not None
     if table.mapped:
         return _read_wide(document, table, options)
     groups: dict[tuple[str, str], list[int]] = {}

@@ -23,7 +23,7 @@ from gpuverdict.ingest.values import list_of, positive, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
-__all__ = ["read", "reported_summary", "split_gaps", "why_not"]
+__all__ = ["read", "read_record", "reported_summary", "split_gaps", "why_not"]
 
 _NEEDED = ("model_id", "num_prompts", "date", "completed")
 _SGLANG_MARKS = ("total_output_tokens_retokenized", "server_info", "accept_length",
@@ -69,7 +69,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
             )
         first = index == 0
         runs.append(
-            _read_one(
+            read_record(
                 document,
                 record,
                 part=str(index),
@@ -88,7 +88,7 @@ def why_not_record(record: Mapping[str, Any]) -> str | None:
     return f"no {missing[0]!r} key" if missing else None
 
 
-def _read_one(
+def read_record(
     document: Document,
     record: Mapping[str, Any],
     *,
@@ -97,17 +97,29 @@ def _read_one(
     options: ReadOptions,
     dropped: Mapping[str, int],
     cautions: tuple[Caution, ...],
+    dialect: str = "vllm",
+    tool: str = "vllm bench serve",
 ) -> Run:
+    """Read one result object; other tools that write the same shape name themselves.
+
+    Raises
+    ------
+    LogFormatError
+        For lists of unequal length and values that are no numbers.
+    """
     info = _facts(record, options, where)
+    info["tool"] = tool
+    # Nothing but the vLLM client itself was seen in real files.
+    info["unverified"] = True if dialect != "vllm" else None
     said: list[Caution] = list(cautions)
     if options.client_version is None:
-        said.append(caution("client_version_unknown", tool="vLLM bench", bracket=_bracket(record)))
+        said.append(caution("client_version_unknown", tool=tool, bracket=_bracket(record)))
     reported = reported_summary(record)
     if not isinstance(record.get("ttfts"), list):
         return build_run(
             document,
             part=part,
-            source_format="vllm",
+            source_format=dialect,
             columns={},
             info=info,
             reported=reported,
@@ -157,7 +169,7 @@ def _read_one(
     return build_run(
         document,
         part=part,
-        source_format="vllm",
+        source_format=dialect,
         columns=columns,
         info=info,
         gaps=gaps,
@@ -187,7 +199,6 @@ def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[
     start_epoch = end_epoch - duration if end_epoch is not None and duration else None
     has_starts = isinstance(record.get("start_times"), list)
     return {
-        "tool": "vllm bench serve",
         "tool_version": options.client_version,
         "model_id": text(record.get("model_id")),
         "tokenizer_id": text(record.get("tokenizer_id")),

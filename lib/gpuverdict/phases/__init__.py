@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from gpuverdict.phases.decode import clean_gaps, decode_batch, decode_step
+from gpuverdict.phases.e2e import PARTS, E2eParts, take_apart, with_server_times
 from gpuverdict.phases.huber import huber_location
 from gpuverdict.phases.itl import ItlModel, PositionEffect, fit_itl, itl_by_position
 from gpuverdict.phases.prefill import PrefillModel, fit_prefill, prefill_envelope
 from gpuverdict.phases.split import Phases, split_phases
 
 __all__ = [
+    "PARTS",
+    "E2eParts",
     "ItlModel",
     "Phases",
     "PositionEffect",
@@ -22,4 +25,6 @@ __all__ = [
     "itl_by_position",
     "prefill_envelope",
     "split_phases",
+    "take_apart",
+    "with_server_times",
 ]

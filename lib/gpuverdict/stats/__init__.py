@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuverdict.stats.arms import compare_arms, noise_floor_from
 from gpuverdict.stats.comparison import Comparison, NoiseFloor, default_margin
 from gpuverdict.stats.exact import RankTest, VarianceComponents, rank_test, variance_components
+from gpuverdict.stats.explain import explain, shift_function
 from gpuverdict.stats.mix import Standardised, length_bins, mix_distance, standardise_mix
 from gpuverdict.stats.multiplicity import SignFlip, adjust, adjust_p, headline, sign_flip
 from gpuverdict.stats.planning import mde, power, runs_needed, sd_upper_limit, two_look_alpha
@@ -47,6 +48,7 @@ __all__ = [
     "equal_n",
     "error_rate",
     "error_rate_comparison",
+    "explain",
     "headline",
     "interaction",
     "length_bins",
@@ -61,6 +63,7 @@ __all__ = [
     "rank_test",
     "runs_needed",
     "sd_upper_limit",
+    "shift_function",
     "sign_flip",
     "stability",
     "standardise_mix",

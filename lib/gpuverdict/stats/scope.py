@@ -42,6 +42,9 @@ def cards_comparison(
     statistic: str = "p50",
     margin: float | None = None,
     confidence: float = 0.95,
+    modifiers: Sequence[str] = (),
+    cautions: Sequence[Caution] = (),
+    **more: Any,
 ) -> Comparison:
     """Say whether two GPU *models* differ, with the card as the unit.
 
@@ -49,6 +52,8 @@ def cards_comparison(
     ----------
     baseline, candidate : mapping of card to run values
         Cards told apart by UUID.
+    modifiers, cautions, **more
+        As `compare_arms` takes them.
 
     Returns
     -------
@@ -67,24 +72,27 @@ def cards_comparison(
         "statistic": statistic,
         "margin": margin,
         "confidence": confidence,
+        **more,
     }
     n_a, n_b = len(baseline), len(candidate)
     scope = caution("cards_scope", n_baseline=n_a, n_candidate=n_b)
     if n_a == 1 and n_b == 1:
         (runs_a,), (runs_b,) = baseline.values(), candidate.values()
         return compare_arms(
-            runs_a, runs_b, modifiers=("this card only",), cautions=(scope,), **options
-        )
+            runs_a, runs_b, modifiers=(*modifiers, "this card only"),
+            cautions=(*cautions, scope), **options,
+        )  # fmt: skip
     means_a = [_card_mean(runs) for _, runs in sorted(baseline.items())]
     means_b = [_card_mean(runs) for _, runs in sorted(candidate.items())]
     enough = min(n_a, n_b) >= 3
     result = compare_arms(
         means_a,
         means_b,
-        modifiers=() if enough else ("this card only",),
-        cautions=(caution("cards_are_units", n_baseline=n_a, n_candidate=n_b),)
-        if enough
-        else (scope,),
+        modifiers=(*modifiers, *(() if enough else ("this card only",))),
+        cautions=(
+            *cautions,
+            caution("cards_are_units", n_baseline=n_a, n_candidate=n_b) if enough else scope,
+        ),
         **options,
     )
     return replace(result, test="cards") if result.test == "welch" else result

@@ -214,15 +214,16 @@ def step_change(
     metric: str = "tpot_s",
     *,
     concurrency: float | None = None,
-    trace: Trace | None = None,
+    trace: Trace | Sequence[Trace] | None = None,
 ) -> StepChange:
     """Say whether a metric of a run steps within its window, and whether that was a throttle.
 
     Parameters
     ----------
-    trace : Trace, optional
+    trace : Trace or sequence of Trace, optional
         Only a trace on the run's clock can make it a `throttle`: the SM clock 3 % lower, or a
-        slow-down bit, within 10 s of the step. Without one `throttle` is None.
+        slow-down bit, within 10 s of the step. Without one `throttle` is None. Of several the
+        first that covers the moment decides.
 
     Returns
     -------
@@ -247,7 +248,11 @@ def step_change(
     throttle = None
     cautions: tuple[Caution, ...] = ()
     if alarm:
-        throttle = _throttled_at(trace, run, at_s) if step > 0 else False
+        traces = [] if trace is None else [trace] if isinstance(trace, Trace) else trace
+        seen = (_throttled_at(one, run, at_s) for one in traces)
+        throttle = next((found for found in seen if found is not None), None)
+        # A run that gets faster is no throttle, whatever the trace shows.
+        throttle = throttle if step > 0 else False
         code = "throttle" if throttle else "step_change"
         cautions = (caution(code, metric=metric, change_ratio=change, at_s=at_s),)
     return StepChange(
@@ -357,10 +362,10 @@ def _series(
     return rows[metric].to_numpy(), rows["start_s"].to_numpy(), few
 
 
-def _throttled_at(trace: Trace | None, run: Run, at_s: float) -> bool | None:
+def _throttled_at(trace: Trace, run: Run, at_s: float) -> bool | None:
     """Whether the trace shows a slow-down within 10 s of a moment; None where it cannot say."""
-    t0 = None if trace is None else place(run, trace)[0]
-    if trace is None or t0 is None:
+    t0 = place(run, trace)[0]
+    if t0 is None:
         return None
     near = trace.samples.filter(
         pl.col("time_epoch_s").is_between(

@@ -14,7 +14,12 @@ from gpuverdict.measured import Measured
 from gpuverdict.steady import Window
 from gpuverdict.store import code_digest, dump_cautions, load_cautions
 
-__all__ = ["load_facts", "load_frame", "save", "summary_folder"]
+__all__ = ["PLAIN_FACTS", "load_facts", "load_frame", "save", "summary_folder"]
+
+
+# Fields of `RunFacts` that JSON holds as they are.
+PLAIN_FACTS = ("bins", "late_p99_s", "ttft_p50_s", "tpot_p50_s", "cached_ratio",
+               "tokens_per_chunk", "littles_streams")  # fmt: skip
 
 
 def summary_folder(measured: Measured) -> Path:
@@ -51,6 +56,7 @@ def load_facts(folder: Path, measured: Measured) -> dict[str, dict[str, object]]
             "cautions": load_cautions(row["cautions"]),
             "input_lengths": {int(k): v for k, v in row["input_lengths"].items()},
             "output_lengths": {int(k): v for k, v in row["output_lengths"].items()},
+            **{name: row[name] for name in PLAIN_FACTS},
         }
     return facts
 

@@ -30,7 +30,9 @@ from gpuverdict.schema import (
 from gpuverdict.steady import Window, find_windows, requests_in_window, whole_run
 from gpuverdict.store import dump_cautions
 from gpuverdict.summary import cache
-from gpuverdict.summary.run_rows import MIN_TPOT_TOKENS, Row, phase_rows, run_rows
+from gpuverdict.summary.distributions import MIN_TPOT_TOKENS, Row
+from gpuverdict.summary.facts import run_facts
+from gpuverdict.summary.run_rows import phase_rows, run_rows
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
@@ -53,7 +55,13 @@ TELEMETRY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is known of one run beside its numbers; lengths as tokens -> requests."""
+    """What is known of one run beside its numbers; lengths as tokens -> requests.
+
+    `bins`: requests of the window by length (powers of two below input and output tokens, such as
+    `512/128`), each with `n` and the medians `ttft_s` and `e2e_s`. `late_p99_s`: how long after the
+    intended moment requests were sent. `littles_streams`: requests in flight by Little's law, for
+    logs without start times.
+    """
 
     run: MeasuredRun
     window: Window
@@ -61,6 +69,18 @@ class RunFacts:
     cautions: tuple[Caution, ...]
     input_lengths: Mapping[int, int] = field(default_factory=dict)
     output_lengths: Mapping[int, int] = field(default_factory=dict)
+    bins: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    late_p99_s: float | None = None
+    ttft_p50_s: float | None = None
+    tpot_p50_s: float | None = None
+    cached_ratio: float | None = None
+    tokens_per_chunk: float | None = None
+    littles_streams: float | None = None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the run has a steady window that settled."""
+        return settled(self.window)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +96,18 @@ class Summary:
     facts: Mapping[str, RunFacts]
 
 
+def settled(window: Window) -> bool:
+    """Tell whether a window is steady: there is one, and the run came to rest in it."""
+    return window.kind == "steady" and not any(c.code == "no_steady_state" for c in window.cautions)
+
+
 def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     """Give the per-run summary of a run or a campaign, in long form.
 
     Parameters
     ----------
     run_or_campaign : Run, Campaign or Measured
-        A run is described whole; the runs of a campaign in their steady window, where they have one.
+        A run is described whole; the runs of a campaign in their steady window, where there is one.
 
     Returns
     -------
@@ -163,6 +188,7 @@ def _plain_fact(fact: RunFacts) -> dict[str, object]:
         "cautions": dump_cautions(fact.cautions),
         "input_lengths": dict(fact.input_lengths),
         "output_lengths": dict(fact.output_lengths),
+        **{name: getattr(fact, name) for name in cache.PLAIN_FACTS},
     }
 
 
@@ -179,13 +205,16 @@ def _equal_n(
         members = [i for i, run in enumerate(cell) if run.arm in (spec.baseline, spec.candidate)]
         if len({cell[i].arm for i in members}) < 2:
             continue
-        steady = all(windows[i].kind == "steady" for i in members)
+        steady = all(settled(windows[i]) for i in members)
         chosen = {i: windows[i] if steady else whole_run(light[i]) for i in members}
         name = f"{'steady' if steady else 'whole_run'}:{spec.name}"
+        # Whole runs leave their opening wave out, as they do everywhere.
+        skip = 0 if steady else int(cell[0].level.get("concurrency", 0))
         ok = {
             i: requests_in_window(light[i], chosen[i])
-            .filter(pl.col("status") == "ok")
             .sort("start_s", "request_index")
+            .slice(skip)
+            .filter(pl.col("status") == "ok")
             for i in members
         }
         for metric in ("ttft_s", "tpot_s", "e2e_s"):
@@ -263,6 +292,7 @@ def _one_run(
         cautions=(*run.cautions, *placed.cautions, *window.cautions),
         input_lengths=_counted(ok["input_tokens"]),
         output_lengths=_counted(ok["output_tokens"]),
+        **run_facts(run, window),
     )
     return records, fact
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from gpuverdict.tables.appendix import glossary, provenance
+from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
+from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.export import write_csv, write_xlsx
+from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.page import report_html
 from gpuverdict.tables.rows import fixed_rows, knee_level
 from gpuverdict.tables.screen import first_screen
-from gpuverdict.tables.sections import (
-    all_cells,
-    figure_sheet,
-    glossary,
-    how_reached,
-    provenance,
-    run_table,
-    verdict_map,
-)
+from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
 
 __all__ = [
     "Section",
     "all_cells",
+    "arms_table",
+    "coverage_table",
     "figure_sheet",
     "first_screen",
     "fixed_rows",
     "glossary",
     "how_reached",
+    "index_html",
     "knee_level",
+    "missing_table",
     "provenance",
     "report_html",
     "run_table",

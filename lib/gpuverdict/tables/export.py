@@ -56,19 +56,37 @@ def _cell_record(cell: Cell, case: Case, sources: Mapping[str, str]) -> dict[str
     c = cell.comparison
     baseline, candidate = arms_of(case)
     return {
-        "comparison": case.verdict.comparison, "workload": cell.key.workload,
-        "level": level_label(cell.level), "metric": cell.key.metric, "statistic": cell.key.statistic,
-        "unit": METRICS[cell.key.metric].unit, "baseline_arm": baseline, "candidate_arm": candidate,
-        "n_baseline": c.n_baseline, "n_candidate": c.n_candidate, "baseline": c.baseline,
-        "candidate": c.candidate, "ratio": c.ratio, "low": c.low, "high": c.high,
-        "confidence": c.confidence, "p_value": c.p_value, "p_adjusted": c.p_adjusted,
-        "p_permutation": c.p_permutation, "margin": c.margin, "verdict": c.verdict, "rung": cell.rung,
-        "window": cell.window, "mde_ratio": c.mde_ratio,
+        "comparison": case.verdict.comparison,
+        "workload": cell.key.workload,
+        "level": level_label(cell.level),
+        "metric": cell.key.metric,
+        "statistic": cell.key.statistic,
+        "unit": METRICS[cell.key.metric].unit,
+        "baseline_arm": baseline,
+        "candidate_arm": candidate,
+        "n_baseline": c.n_baseline,
+        "n_candidate": c.n_candidate,
+        "baseline": c.baseline,
+        "candidate": c.candidate,
+        "ratio": c.ratio,
+        "low": c.low,
+        "high": c.high,
+        "confidence": c.confidence,
+        "p_value": c.p_value,
+        "p_adjusted": c.p_adjusted,
+        "p_permutation": c.p_permutation,
+        "margin": c.margin,
+        "verdict": c.verdict,
+        "rung": cell.rung,
+        "window": cell.window,
+        "mde_ratio": c.mde_ratio,
         "runs_needed_low": c.runs_needed[0] if c.runs_needed else None,
         "runs_needed_high": c.runs_needed[1] if c.runs_needed else None,
-        "modifiers": "; ".join(c.modifiers), "cautions": " ".join(x.message for x in c.cautions),
-        "baseline_files": sources[baseline], "candidate_files": sources[candidate],
-    }  # fmt: skip
+        "modifiers": "; ".join(c.modifiers),
+        "cautions": " ".join(x.message for x in c.cautions),
+        "baseline_files": sources[baseline],
+        "candidate_files": sources[candidate],
+    }
 
 
 def _run_records(case: Case) -> list[dict[str, Any]]:
@@ -77,17 +95,27 @@ def _run_records(case: Case) -> list[dict[str, Any]]:
     for arm in arms_of(case):
         for fact in facts_of(case, arm):
             run, window = fact.run, fact.window
-            records.append({
-                "run_id": run.run_id, "arm": arm, "workload": run.workload,
-                "level": level_label(run.level), "repeat_no": run.repeat_no,
-                "sweep_id": run.sweep_id, "server_start_id": run.server_start_id,
-                "window": window.kind, "window_start_s": window.start_s, "window_end_s": window.end_s,
-                "n_sent": window.n_sent, "n_dropped": window.n_dropped,
-                "dropped_ratio": window.dropped_ratio,
-                **{f"n_{status}": n for status, n in sorted(fact.n_by_status.items())},
-                "cautions": " ".join(c.message for c in fact.cautions),
-                "path": run.path, "sha256": digests.get(run.path),
-            })  # fmt: skip
+            records.append(
+                {
+                    "run_id": run.run_id,
+                    "arm": arm,
+                    "workload": run.workload,
+                    "level": level_label(run.level),
+                    "repeat_no": run.repeat_no,
+                    "sweep_id": run.sweep_id,
+                    "server_start_id": run.server_start_id,
+                    "window": window.kind,
+                    "window_start_s": window.start_s,
+                    "window_end_s": window.end_s,
+                    "n_sent": window.n_sent,
+                    "n_dropped": window.n_dropped,
+                    "dropped_ratio": window.dropped_ratio,
+                    **{f"n_{status}": n for status, n in sorted(fact.n_by_status.items())},
+                    "cautions": " ".join(c.message for c in fact.cautions),
+                    "path": run.path,
+                    "sha256": digests.get(run.path),
+                }
+            )
     return records
 
 
@@ -114,7 +142,7 @@ def write_xlsx(
     Notes
     -----
     Header rows are frozen and can be filtered; numbers keep their value and are only shown rounded;
-    text is text whatever it begins with, so that a label in a log cannot become a formula or a link.
+    text is text whatever it begins with: a label in a log cannot become a formula or a link.
     """
     import xlsxwriter
 
@@ -123,16 +151,28 @@ def write_xlsx(
         # A fixed date: equal inputs give equal workbooks.
         from datetime import datetime
 
-        book.set_properties({"title": f"{case.verdict.campaign}: {case.verdict.comparison}",
-                             "created": datetime(2000, 1, 1)})  # fmt: skip
+        book.set_properties(
+            {
+                "title": f"{case.verdict.campaign}: {case.verdict.comparison}",
+                "created": datetime(2000, 1, 1),
+            }
+        )
         formats = {
-            "head": book.add_format({"bold": True, "bg_color": "#eef1f5", "bottom": 1, "text_wrap": True, "valign": "top"}),
+            "head": book.add_format(
+                {
+                    "bold": True,
+                    "bg_color": "#eef1f5",
+                    "bottom": 1,
+                    "text_wrap": True,
+                    "valign": "top",
+                }
+            ),
             "number": book.add_format({"num_format": "#,##0.0000"}),
             "small": book.add_format({"num_format": "0.00E+00"}),
             "whole": book.add_format({"num_format": "#,##0"}),
             "share": book.add_format({"num_format": "0.0%"}),
             "text": book.add_format({"num_format": "@"}),
-        }  # fmt: skip
+        }
         for name, frame in {**sheets(case), **(extra or {})}.items():
             _sheet(book.add_worksheet(name[:31]), frame, formats)
 
@@ -171,7 +211,7 @@ def _width(column: str, values: Sequence[Any]) -> float:
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a frame as CSV that a spreadsheet opens rightly: UTF-8 with BOM, text never a formula."""
+    """Write a frame as CSV for spreadsheets: UTF-8 with BOM, text never a formula."""
     safe = frame.copy()
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):

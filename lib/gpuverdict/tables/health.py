@@ -76,7 +76,9 @@ def _window(facts: Sequence[RunFacts], lang: str) -> Vital:
     lengths = [f.window.length_s for f in facts]
     short = sum(any(c.code == "short_run" for c in f.window.cautions) for f in facts)
     note = spoken(lang, "vital_short_runs", n=short, total=len(facts)) if short else ""
-    return Vital(name=spoken(lang, "vital_window"), value=spread(lengths, "s"), warn=bool(short), note=note)  # fmt: skip
+    return Vital(
+        name=spoken(lang, "vital_window"), value=spread(lengths, "s"), warn=bool(short), note=note
+    )
 
 
 def _values(case: Case, metric: str, window: str | None = None) -> list[float]:
@@ -93,8 +95,12 @@ def _steady(case: Case, lang: str) -> Vital:
     if not below:
         return Vital(name=name, value="–", note=spoken(lang, "vital_not_measured"))
     shares = sorted(1 - v for v in below)
-    return Vital(name=name, value=_range(shares), warn=shares[0] < LOW_STEADY_SHARE,
-                 note=spoken(lang, "vital_steady_note"))  # fmt: skip
+    return Vital(
+        name=name,
+        value=_range(shares),
+        warn=shares[0] < LOW_STEADY_SHARE,
+        note=spoken(lang, "vital_steady_note"),
+    )
 
 
 def _errors(facts: Sequence[RunFacts], lang: str) -> Vital:
@@ -105,30 +111,42 @@ def _errors(facts: Sequence[RunFacts], lang: str) -> Vital:
         return Vital(name=name, value="–", note=spoken(lang, "vital_not_measured"))
     cut = sum(f.n_by_status.get("incomplete", 0) + f.n_by_status.get("cancelled", 0) for f in facts)
     return Vital(
-        name=name, value=percent(failed / total, 1), warn=failed > 0,
+        name=name,
+        value=percent(failed / total, 1),
+        warn=failed > 0,
         note=spoken(lang, "vital_errors_note", failed=failed, cut=cut, total=total),
-    )  # fmt: skip
+    )
 
 
 def _disturbed(case: Case, lang: str) -> Vital:
     name = spoken(lang, "vital_disturbed")
-    entries = case.verdict.sections.get("health") or []
-    known = [e for e in entries if isinstance(e, dict) and "disturbed" in e]
-    if not known:
+    own = [run for arm in arms_of(case) for run in case.measured.runs_of(arm)]
+    found = [case.health.runs[run.key].disturbance for run in own if run.key in case.health.runs]
+    testable = sum(1 for d in found if d is not None and d.testable)
+    if not testable:
         return Vital(name=name, value="–", note=spoken(lang, "vital_untestable"))
-    bad = [str(e.get("path", e.get("run_id", ""))) for e in known if e["disturbed"]]
-    return Vital(name=name, value=f"{len(bad)}", warn=bool(bad), note=", ".join(bad[:3]))
+    bad = [run for run in own if case.health.runs[run.key].disturbed]
+    note = ", ".join(f"{r.arm} {level_name(r.level, lang)} #{r.repeat_no}" for r in bad[:3])
+    if testable < len(own):
+        note = f"{note} {spoken(lang, 'vital_partly', n=testable, total=len(own))}".strip()
+    return Vital(name=name, value=f"{len(bad)}", warn=bool(bad), note=note)
 
 
 def _client(case: Case, facts: Sequence[RunFacts], lang: str) -> Vital:
     name = spoken(lang, "vital_client")
     blocked = {
-        c.code for cell in case.verdict.cells for c in cell.comparison.cautions
+        c.code
+        for cell in case.verdict.cells
+        for c in cell.comparison.cautions
         if c.code in ("client_saturated", "not_sustained")
-    }  # fmt: skip
+    }
     if blocked:
-        return Vital(name=name, value=spoken(lang, "vital_yes"), warn=True,
-                     note=spoken(lang, "vital_client_note"))  # fmt: skip
+        return Vital(
+            name=name,
+            value=spoken(lang, "vital_yes"),
+            warn=True,
+            note=spoken(lang, "vital_client_note"),
+        )
     seen = [v for f in facts if (v := f.run.level.get("concurrency"))]
     if not seen:
         return Vital(name=name, value=spoken(lang, "vital_no"))
@@ -150,9 +168,11 @@ def _clocks(case: Case, lang: str) -> Vital:
         return Vital(name=name, value="–", note=spoken(lang, "vital_no_trace"))
     worst = spreads[-1] if spreads else None
     return Vital(
-        name=name, value=spread(clocks, "mhz"), warn=bool(worst and worst > CLOCK_SPREAD),
+        name=name,
+        value=spread(clocks, "mhz"),
+        warn=bool(worst and worst > CLOCK_SPREAD),
         note=spoken(lang, "vital_clocks_note", spread=percent(worst)),
-    )  # fmt: skip
+    )
 
 
 def longest_gap_s(samples: pl.DataFrame) -> float | None:

@@ -68,10 +68,10 @@ class RatioAxis:
 
     low: float
     high: float
-    width: int = 190
+    width: int = 150
 
     @classmethod
-    def spanning(cls, ratios: Sequence[float | None], width: int = 190) -> RatioAxis:
+    def spanning(cls, ratios: Sequence[float | None], width: int = 150) -> RatioAxis:
         """Span the given ratios, 1 always among them, never beyond 1/8 to 8."""
         logs = [abs(math.log2(r)) for r in ratios if r is not None and r > 0 and math.isfinite(r)]
         reach = min(3.0, max([0.15, *logs]) * 1.12)
@@ -123,6 +123,11 @@ class RatioAxis:
             if bound is not None and bound > 0
         ]
         return render(
-            "ratio_bar.svg", axis=self, ratio=ratio, ends=ends, margin=margin,
-            word=word.replace(" ", "-"), label=label,
-        )  # fmt: skip
+            "ratio_bar.svg",
+            axis=self,
+            ratio=ratio,
+            ends=ends,
+            margin=margin,
+            word=word.replace(" ", "-"),
+            label=label,
+        )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuverdict import stats
-from gpuverdict.case import Case
+from gpuverdict.case import Case, device_identity
 from gpuverdict.errors import Caution
 from gpuverdict.tables.rows import (
     Level,
@@ -51,10 +51,9 @@ class Lamp:
 
 def device_text(case: Case, arm: str, lang: str = "en") -> str:
     """Say what an arm's devices are: as they say themselves, else as declared."""
-    declared = case.campaign.arms[arm]
-    gpu = declared.gpu if isinstance(declared.gpu, str) else declared.gpu.name
-    name = f"{gpu} ×{declared.gpus}" if declared.gpus > 1 else gpu
-    return spoken(lang, "device_declared", name=name)
+    if lang == "en":
+        return case.devices[arm]
+    return device_identity(case.measured, lang)[0][arm]
 
 
 def title(case: Case, lang: str = "en") -> str:
@@ -124,12 +123,16 @@ def three_sentences(case: Case, lang: str = "en") -> list[str]:
 
 
 def _size(cell: Cell, lang: str) -> str:
-    """Say a difference of time (or of its inverse, a rate) as `1.4× ` or `8 %`."""
+    """Say how far a ratio lies from 1: a factor where it is large, else a percentage.
+
+    A rate that falls is always a percentage: "2 times less" means nothing.
+    """
     ratio = cell.comparison.ratio or 1.0
-    larger = max(ratio, 1 / ratio)
-    if larger < PERCENT_BELOW:
-        return f"{100 * (larger - 1):.2g} %"
-    return f"{larger:.1f}×"
+    rate = cell.key.metric.endswith("_per_s")
+    factor = ratio if rate else max(ratio, 1 / ratio)
+    if factor >= PERCENT_BELOW:
+        return spoken(lang, "size_factor", factor=f"{factor:.1f}")
+    return f"{100 * abs(ratio - 1):.2g} %"
 
 
 def _interval(cell: Cell) -> str:
@@ -146,32 +149,39 @@ def _clause(cell: Cell, kind: str, where: str, lang: str) -> str:
     if word == "inconclusive" and "single-run" in cell.comparison.modifiers:
         word = "single_run"
     return spoken(
-        lang, f"{kind}_{word}", size=_size(cell, lang), where=where, interval=_interval(cell),
+        lang,
+        f"{kind}_{word}",
+        size=_size(cell, lang),
+        where=where,
+        interval=_interval(cell),
         margin=f"{100 * cell.comparison.margin:.0f} %",
         reason=" ".join(caution_text(c, lang) for c in cell.comparison.cautions[:1]),
-    )  # fmt: skip
+    )
 
 
 def _prefill(case: Case, lang: str) -> str:
-    workload = first_workload(case)
-    shared = common_levels(case, workload)
-    level, _ = knee_level(case, workload)
-    places = [level] if not shared or shared[0] == level else [shared[0], level]
-    cells = [c for c in (find(case, "ttft_s", "p50", v, workload) for v in places) if has_ratio(c)]
-    if not cells:
-        return _unanswered(case, lang, "ttft_s", "prefill_unknown", workload)
-    return _joined([_clause(c, "prefill", _user_or_level(c.level, lang), lang) for c in cells if c], lang)  # fmt: skip
+    return _phase(case, lang, "ttft_s", "prefill")
 
 
 def _decode(case: Case, lang: str) -> str:
+    return _phase(case, lang, "tpot_s", "decode")
+
+
+def _phase(case: Case, lang: str, metric: str, kind: str) -> str:
+    """Answer for one phase: for one user (the lowest level), then at the level shown."""
     workload = first_workload(case)
     shared = common_levels(case, workload)
     level, _ = knee_level(case, workload)
     places = [level] if not shared or shared[0] == level else [shared[0], level]
-    cells = [c for c in (find(case, "tpot_s", "p50", v, workload) for v in places) if has_ratio(c)]
+    found = [find(case, metric, "p50", place, workload) for place in places]
+    cells = [cell for cell in found if cell is not None and has_ratio(cell)]
     if not cells:
-        return _unanswered(case, lang, "tpot_s", "decode_unknown", workload)
-    return _joined([_clause(c, "decode", _user_or_level(c.level, lang), lang) for c in cells if c], lang)  # fmt: skip
+        return _unanswered(case, lang, metric, f"{kind}_unknown", workload)
+    clauses = [
+        _clause(cell, kind if number == 0 else "also", _user_or_level(cell.level, lang), lang)
+        for number, cell in enumerate(cells)
+    ]
+    return spoken(lang, "clause_end", text=spoken(lang, "clause_joint").join(clauses))
 
 
 def _unanswered(case: Case, lang: str, metric: str, code: str, workload: str) -> str:
@@ -187,12 +197,6 @@ def _user_or_level(level: Level | None, lang: str) -> str:
     if level and dict(level) == {"concurrency": 1}:
         return spoken(lang, "for_one_user")
     return at_level(level, lang)
-
-
-def _joined(clauses: Sequence[str], lang: str) -> str:
-    first, *rest = clauses
-    text = spoken(lang, "clause_joint").join([first, *rest])
-    return spoken(lang, "clause_end", text=text)
 
 
 def _carried(case: Case, lang: str) -> str:
@@ -214,14 +218,23 @@ def _carried(case: Case, lang: str) -> str:
         )
         parts.append(spoken(lang, code, level=shown(baseline.most)))
     else:
-        parts.append(spoken(lang, "carried_each", candidate=shown(candidate.most),
-                            baseline=shown(baseline.most), name=baseline.arm))  # fmt: skip
+        parts.append(
+            spoken(
+                lang,
+                "carried_each",
+                candidate=shown(candidate.most),
+                baseline=shown(baseline.most),
+                name=baseline.arm,
+            )
+        )
     for own, other in ((candidate, baseline), (baseline, candidate)):
-        for level, reason in sorted(own.infeasible.items()):
-            runs = other.highest_run is not None and level not in other.infeasible
-            ran = level in {next(iter(v.values())) for v in levels_of(case, other.arm, workload)}
+        for value, reason in sorted(own.infeasible.items()):
+            runs = other.highest_run is not None and value not in other.infeasible
+            ran = value in {next(iter(x.values())) for x in levels_of(case, other.arm, workload)}
             code = "carried_only_other" if runs and ran else "carried_infeasible"
-            parts.append(spoken(lang, code, level=f"{level:g}", other=other.arm, arm=own.arm, reason=reason))  # fmt: skip
+            parts.append(
+                spoken(lang, code, level=f"{value:g}", other=other.arm, arm=own.arm, reason=reason)
+            )
     level, _ = knee_level(case, workload)
     cell = find(case, "output_tokens_per_s", "value", level, workload)
     if has_ratio(cell) and cell is not None:
@@ -230,7 +243,7 @@ def _carried(case: Case, lang: str) -> str:
 
 
 def lamp(case: Case, lang: str = "en") -> Lamp:
-    """Say once what holds for the whole comparison, gravest first, and what it would take to undo."""
+    """Say once what holds for the whole comparison, gravest first, and what would undo it."""
     c = case.verdict.comparability
     reasons = [*c.reasons]
     # What widens the scope is said by the scope word; the reader acts on the rest.
@@ -241,21 +254,37 @@ def lamp(case: Case, lang: str = "en") -> Lamp:
         cell, factor = weakest
         short = spoken(lang, "tips_short", size=f"{100 * factor:.2g} %")
         tipping = spoken(
-            lang, "tips_long", size=f"{100 * factor:.2g} %", word=spoken(lang, f"word_{cell.verdict}"),
-            metric=metric_name(cell.key.metric, cell.key.statistic, lang), where=at_level(cell.level, lang),
-        )  # fmt: skip
+            lang,
+            "tips_long",
+            size=f"{100 * factor:.2g} %",
+            word=spoken(lang, f"word_{cell.verdict}"),
+            metric=metric_name(cell.key.metric, cell.key.statistic, lang),
+            where=at_level(cell.level, lang),
+        )
     shown = tuple(
         (caution_text(r, lang), remedy_text(r, lang), "" if r in c.refused else short)
         for r in ordered[:3]
     )
     return Lamp(
-        level=c.level, scope=c.scope, text=spoken(lang, f"lamp_{c.level.replace(' ', '_')}"),
-        reasons=shown, more=max(0, len(ordered) - 3), tipping=tipping if shown else "",
-    )  # fmt: skip
+        level=c.level,
+        scope=c.scope,
+        text=spoken(lang, f"lamp_{c.level.replace(' ', '_')}"),
+        reasons=shown,
+        more=max(0, len(ordered) - 3),
+        tipping=tipping if shown else "",
+    )
 
 
-_ORDER = ("not_interleaved", "same_server_start", "this_card_only", "factor_differs", "client_differs",
-          "each_tuned", "unchecked", "runs_not_fixed")  # fmt: skip
+_ORDER = (
+    "not_interleaved",
+    "same_server_start",
+    "this_card_only",
+    "factor_differs",
+    "client_differs",
+    "each_tuned",
+    "unchecked",
+    "runs_not_fixed",
+)
 
 
 def _gravity(reason: Caution, refused: Sequence[Caution]) -> tuple[int, int]:
@@ -288,8 +317,12 @@ def next_actions(case: Case, lang: str = "en") -> list[str]:
     lines = []
     for action in case.verdict.actions[:5]:
         text = spoken(lang, action.code, **dict(action.values))
-        gain = spoken(lang, "action_gain" if action.cells != 1 else "action_gain_one",
-                      runs=action.runs, cells=action.cells)  # fmt: skip
+        gain = spoken(
+            lang,
+            "action_gain" if action.cells != 1 else "action_gain_one",
+            runs=action.runs,
+            cells=action.cells,
+        )
         if action.code == "action_more_runs" and action.runs > IMPRACTICAL_RUNS:
             gain = spoken(lang, "action_impractical", runs=action.runs)
         lines.append(f"{text} {gain}")

@@ -64,9 +64,14 @@ def report_html(
         for anchor, name in _HEADING.findall(block)
     ]
     return render(
-        "page.html", say=lambda code, **values: spoken(lang, code, **values), title=title, lang=lang,
-        style=stylesheet(), blocks=blocks, links=[(a, Markup(n)) for a, n in links],
-    )  # fmt: skip
+        "page.html",
+        say=lambda code, **values: spoken(lang, code, **values),
+        title=title,
+        lang=lang,
+        style=stylesheet(),
+        blocks=blocks,
+        links=[(a, Markup(n)) for a, n in links],
+    )
 
 
 def _cell_blocks(cell: Mapping[str, Any], folder: Path | None) -> Iterable[str]:

@@ -6,16 +6,36 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
+from gpuverdict.campaign import Campaign
 from gpuverdict.case import Case
+from gpuverdict.measured import Measured
 from gpuverdict.schema import METRICS
+from gpuverdict.summary import Summary
 from gpuverdict.tables.words import at_level, caution_text, level_name, metric_name, spoken
+from gpuverdict.units import format_value, scaled
 from gpuverdict.verdict import Cell
 
 __all__ = ["Capacity", "FixedRow", "arm_level_value", "capacity", "fixed_rows", "knee_level"]
 
 Level = Mapping[str, float]
-_NEW_WORDS = ("faster", "slower", "better", "worse", "equivalent")
+
+
+class Scene(Protocol):
+    """What a campaign-wide table needs; a case has it too."""
+
+    @property
+    def campaign(self) -> Campaign:
+        """The campaign file."""
+
+    @property
+    def measured(self) -> Measured:
+        """Its data."""
+
+    @property
+    def summary(self) -> Summary:
+        """Its run-level numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +62,7 @@ class Capacity:
     """What one arm carries: the highest level run that meets the SLO, and where it ends.
 
     `most` is None where no level that was run meets the SLO, or no SLO is stated; `first_miss` is
-    the lowest level above it that misses; `infeasible` maps a level that does not run to the reason.
+    the lowest level above it that misses; `infeasible` maps a level that does not run to why.
     """
 
     arm: str
@@ -64,7 +84,7 @@ def first_workload(case: Case) -> str:
     return next((name for name in names if name in present), names[0])
 
 
-def levels_of(case: Case, arm: str, workload: str) -> list[Level]:
+def levels_of(case: Scene, arm: str, workload: str) -> list[Level]:
     """List the levels an arm ran in a workload, in order."""
     found = {r.level_key: r.level for r in case.measured.runs_of(arm) if r.workload == workload}
     return sorted(found.values(), key=lambda level: next(iter(level.values())))
@@ -78,15 +98,19 @@ def common_levels(case: Case, workload: str) -> list[Level]:
 
 
 def arm_level_value(
-    case: Case, arm: str, workload: str, level: Level, metric: str, statistic: str
+    case: Scene, arm: str, workload: str, level: Level, metric: str, statistic: str
 ) -> float | None:
     """Give the geometric mean over the runs of one number at a level; None where no run has it."""
     frame = case.summary.frame
     key = json.dumps(dict(level), sort_keys=True)
     rows = frame[
-        (frame.arm == arm) & (frame.workload == workload) & (frame.level == key)
-        & (frame.metric == metric) & (frame.statistic == statistic) & frame.value.notna()
-    ]  # fmt: skip
+        (frame.arm == arm)
+        & (frame.workload == workload)
+        & (frame.level == key)
+        & (frame.metric == metric)
+        & (frame.statistic == statistic)
+        & frame.value.notna()
+    ]
     for window in ("steady", "whole_run"):
         values = rows[rows.window == window].value
         if len(values):
@@ -97,7 +121,7 @@ def arm_level_value(
     return None
 
 
-def meets_slo(case: Case, arm: str, workload: str, level: Level) -> bool | None:
+def meets_slo(case: Scene, arm: str, workload: str, level: Level) -> bool | None:
     """Tell whether an arm meets every part of the SLO at a level; None where one is not known."""
     verdicts: list[bool | None] = []
     for metric, limits in case.campaign.slo_of(workload).items():
@@ -109,9 +133,8 @@ def meets_slo(case: Case, arm: str, workload: str, level: Level) -> bool | None:
     return all(verdicts)
 
 
-def capacity(case: Case, arm: str, workload: str | None = None) -> Capacity:
+def capacity(case: Scene, arm: str, workload: str) -> Capacity:
     """Say how much an arm carries within the SLO, by the levels that were run."""
-    workload = workload or first_workload(case)
     levels = levels_of(case, arm, workload)
     met = {next(iter(v.values())): meets_slo(case, arm, workload, v) for v in levels}
     good = [value for value, fine in met.items() if fine]
@@ -126,7 +149,7 @@ def capacity(case: Case, arm: str, workload: str | None = None) -> Capacity:
     )
 
 
-def _infeasible(case: Case, arm: str, workload: str) -> dict[float, str]:
+def _infeasible(case: Scene, arm: str, workload: str) -> dict[float, str]:
     entries = [*case.campaign.arms[arm].infeasible]
     entries += [e for e in case.campaign.infeasible if e.arm == arm]
     return {e.level: e.reason for e in entries if e.workload in (None, workload)}
@@ -185,6 +208,14 @@ def has_interval(cell: Cell | None) -> bool:
     return cell is not None and cell.comparison.low is not None
 
 
+def shown_word(cell: Cell) -> str:
+    """Return the word to show: `not measured` says more than the machine's `not comparable`."""
+    codes = {c.code for c in cell.comparison.cautions}
+    if cell.verdict == "not comparable" and cell.rung == 8 and codes == {"not_measured"}:
+        return "not measured"
+    return cell.verdict
+
+
 def fixed_rows(case: Case, lang: str = "en") -> list[FixedRow]:
     """Give the eight rows of the first screen, always all of them and always in this order."""
     workload = first_workload(case)
@@ -197,24 +228,41 @@ def fixed_rows(case: Case, lang: str = "en") -> list[FixedRow]:
 
     tpot_low = ("tpot_s", "p50", lowest, "stands_in_decode")
     return [
-        row("prefill", "row_prefill_rate",
+        row(
+            "prefill",
+            "row_prefill_rate",
             ("prefill_tokens_per_s", "value", lowest, ""),
-            ("ttft_s", "p50", lowest, "stands_in_prefill")),
-        row("prefill", "row_ttft", ("ttft_s", "p95", level, ""),
-            ("ttft_s", "p50", level, "stands_in_p95")),
-        row("decode", "row_decode_step", ("decode_step_s", "value", level, ""), tpot_low),
+            ("ttft_s", "p50", lowest, "stands_in_prefill"),
+        ),
+        row(
+            "prefill",
+            "row_ttft",
+            ("ttft_s", "p95", level, ""),
+            ("ttft_s", "p50", level, "stands_in_p95"),
+        ),
+        row(
+            "decode",
+            "row_decode_step",
+            ("decode_step_s", "value", level, ""),
+            ("decode_step_s", "value", lowest, "stands_in_step"),
+            tpot_low,
+        ),
         row("decode", "row_tpot", ("tpot_s", "p50", level, "")),
         row("system", "row_throughput", ("output_tokens_per_s", "value", level, "")),
         _capacity_row(case, lang, workload),
         row("system", "row_energy", ("energy_per_output_token_j", "value", level, "")),
         _memory_row(case, lang, workload, level),
-    ]  # fmt: skip
+    ]
 
 
 def _row(
-    case: Case, lang: str, workload: str, group: str, code: str,
+    case: Case,
+    lang: str,
+    workload: str,
+    group: str,
+    code: str,
     choices: tuple[tuple[str, str, Level | None, str], ...],
-) -> FixedRow:  # fmt: skip
+) -> FixedRow:
     """Take the first choice that was tested, else the first that has values, else say why not."""
     found = [(find(case, m, s, level, workload), m, s, level, why) for m, s, level, why in choices]
     chosen = next((f for f in found if has_interval(f[0])), None)
@@ -229,17 +277,19 @@ def _row(
     assert cell is not None
     note = spoken(lang, why, wanted=wanted) if why else ""
     return FixedRow(
-        group=group, code=code, label=metric_name(metric, statistic, lang),
-        where=at_level(level, lang), cell=cell,
+        group=group,
+        code=code,
+        label=metric_name(metric, statistic, lang),
+        where=at_level(level, lang),
+        cell=cell,
         baseline=_value(cell.comparison.baseline, metric),
         candidate=_value(cell.comparison.candidate, metric, cell.comparison.baseline),
-        word=cell.verdict, note=note,
-    )  # fmt: skip
+        word=cell.verdict,
+        note=note,
+    )
 
 
 def _value(value: float | None, metric: str, like: float | None = None) -> str:
-    from gpuverdict.units import format_value
-
     return format_value(value, METRICS[metric].unit, like)
 
 
@@ -256,16 +306,26 @@ def _empty(
         if any(x.code != "not_measured" for x in c.cautions):
             note, word = " ".join(said[:2]), "not comparable"
     return FixedRow(
-        group=group, code=code, label=label, where=at_level(level, lang) if level else "",
-        baseline=values[0], candidate=values[1], word=word, note=note,
-    )  # fmt: skip
+        group=group,
+        code=code,
+        label=label,
+        where=at_level(level, lang) if level else "",
+        baseline=values[0],
+        candidate=values[1],
+        word=word,
+        note=note,
+    )
 
 
 def _capacity_row(case: Case, lang: str, workload: str) -> FixedRow:
     label = spoken(lang, "row_capacity")
     if not case.campaign.slo_of(workload):
-        return FixedRow(group="system", code="row_capacity", label=label,
-                        note=spoken(lang, "row_capacity_missing"))  # fmt: skip
+        return FixedRow(
+            group="system",
+            code="row_capacity",
+            label=label,
+            note=spoken(lang, "row_capacity_missing"),
+        )
     carried = [capacity(case, arm, workload) for arm in arms_of(case)]
     kind = {k for arm in arms_of(case) for v in levels_of(case, arm, workload) for k in v}
     unit = next(iter(kind)) if len(kind) == 1 else "concurrency"
@@ -276,33 +336,40 @@ def _capacity_row(case: Case, lang: str, workload: str) -> FixedRow:
             continue
         text = level_name({unit: c.most}, lang)
         shown.append(f"≥ {text}" if c.open_ended else text)
-    ended = [spoken(lang, "capacity_infeasible", arm=c.arm, level=f"{level:g}", reason=reason)
-             for c in carried for level, reason in sorted(c.infeasible.items())]  # fmt: skip
+    ended = [
+        spoken(lang, "capacity_infeasible", arm=c.arm, level=f"{level:g}", reason=reason)
+        for c in carried
+        for level, reason in sorted(c.infeasible.items())
+    ]
     if all(c.open_ended for c in carried):
         ended.append(spoken(lang, "capacity_open_ended"))
-    return FixedRow(group="system", code="row_capacity", label=label, where=slo_text(case, workload, lang),
-                    baseline=shown[0], candidate=shown[1], word="counted", note=" ".join(ended))  # fmt: skip
+    return FixedRow(
+        group="system",
+        code="row_capacity",
+        label=label,
+        baseline=shown[0],
+        candidate=shown[1],
+        word="counted",
+        note=" ".join(ended),
+    )
 
 
-def slo_text(case: Case, workload: str, lang: str = "en") -> str:
+def slo_text(case: Scene, workload: str, lang: str = "en") -> str:
     """Write an SLO as one line: `TTFT p95 ≤ 500 ms`."""
-    from gpuverdict.units import format_value
-
     parts = []
     for metric, limits in case.campaign.slo_of(workload).items():
         declared = METRICS.get(metric)
         for statistic, limit in limits.items():
-            limit_text = format_value(limit, declared.unit) if declared else f"{limit:g}"
-            number, _, unit = limit_text.partition(" ")
-            parts.append(
-                f"{metric.removesuffix('_s').upper()} {statistic} ≤ {float(number.replace(',', '')):g} {unit}"
-            )
+            shown = scaled(limit, declared.unit) if declared else (limit, "")
+            name = metric.removesuffix("_s").upper()
+            parts.append(f"{name} {statistic} ≤ {shown[0]:g} {shown[1]}".rstrip())
     return ", ".join(parts)
 
 
 def _memory_row(case: Case, lang: str, workload: str, level: Level | None) -> FixedRow:
-    row = _row(case, lang, workload, "system", "row_memory",
-               (("memory_used_mib", "value", level, ""),))  # fmt: skip
+    row = _row(
+        case, lang, workload, "system", "row_memory", (("memory_used_mib", "value", level, ""),)
+    )
     out = {arm: _infeasible(case, arm, workload) for arm in arms_of(case)}
     if row.cell is None and any(out.values()):
         shown = [
@@ -312,6 +379,13 @@ def _memory_row(case: Case, lang: str, workload: str, level: Level | None) -> Fi
         reasons = "; ".join(
             f"{arm}: {reason}" for arm, found in out.items() for reason in set(found.values())
         )
-        return FixedRow(group="system", code="row_memory", label=spoken(lang, "row_first_infeasible"),
-                        baseline=shown[0], candidate=shown[1], word="counted", note=reasons)  # fmt: skip
+        return FixedRow(
+            group="system",
+            code="row_memory",
+            label=spoken(lang, "row_first_infeasible"),
+            baseline=shown[0],
+            candidate=shown[1],
+            word="counted",
+            note=reasons,
+        )
     return row

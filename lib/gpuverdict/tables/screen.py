@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gpuverdict.case import Case
@@ -40,8 +41,19 @@ def first_screen(case: Case, chart: Any = None, lang: str = "en") -> Section:
     Section
     """
     rows = fixed_rows(case, lang)
-    bounds = [b for r in rows if r.cell for b in (r.cell.comparison.ratio, r.cell.comparison.low, r.cell.comparison.high)]  # fmt: skip
+    bounds = [
+        b
+        for r in rows
+        if r.cell
+        for b in (r.cell.comparison.ratio, r.cell.comparison.low, r.cell.comparison.high)
+    ]
     axis = RatioAxis.spanning(bounds)
+    # What every row carries is said once under the table.
+    marked = [set(r.cell.comparison.modifiers) for r in rows if r.cell]
+    everywhere = set.intersection(*marked) if len(marked) > 1 else set()
+    general = case.verdict.comparability.modifiers
+    shared = [*general, *everywhere]
+    common = [modifier_text(m, lang) for m in sorted(everywhere.difference(general))]
     sentences = opening.three_sentences(case, lang)
     level, why = knee_level(case)
     baseline, candidate = arms_of(case)
@@ -53,43 +65,50 @@ def first_screen(case: Case, chart: Any = None, lang: str = "en") -> Section:
         campaign_title=case.campaign.title or "",
         sentences=list(zip(_GROUPS, sentences, strict=True)),
         lamp=opening.lamp(case, lang),
-        groups=[(g, [_shown(r, axis, case, lang) for r in rows if r.group == g]) for g in _GROUPS],
+        groups=[
+            (g, [_shown(r, axis, shared, lang) for r in rows if r.group == g]) for g in _GROUPS
+        ],
         axis=axis,
+        common=spoken(lang, "all_rows", what=", ".join(common)) if common else "",
         baseline=baseline,
         candidate=candidate,
-        level_note=spoken(lang, why, level=level_name(level, lang), slo=slo_text(case, first_workload(case), lang)),
+        level_note=spoken(
+            lang, why, level=level_name(level, lang), slo=slo_text(case, first_workload(case), lang)
+        ),
         chart=chart,
         actions=opening.next_actions(case, lang),
         finding=first_finding(case, lang),
         vitals=vitals(case, lang),
-    )  # fmt: skip
+    )
     return Section(
         name="first_screen", markup=markup, text="\n".join([*sentences, *(_line(r) for r in rows)])
     )
 
 
-def _shown(row: FixedRow, axis: RatioAxis, case: Case, lang: str) -> dict[str, Any]:
+def _shown(row: FixedRow, axis: RatioAxis, shared: Sequence[str], lang: str) -> dict[str, Any]:
     c = row.cell.comparison if row.cell else None
     bar = ""
     if c is not None:
         bar = axis.bar(
-            c.ratio, c.low, c.high, margin=c.margin, word=c.verdict,
+            c.ratio,
+            c.low,
+            c.high,
+            margin=c.margin,
+            word=c.verdict,
             label=spoken(lang, "bar_label", ratio=format_ratio(c.ratio, c.low, c.high)),
-        )  # fmt: skip
-    own = (
-        []
-        if c is None
-        else [m for m in c.modifiers if m not in case.verdict.comparability.modifiers]
-    )
+        )
+    own = [] if c is None else [m for m in c.modifiers if m not in shared]
     return {
         "row": row,
         "bar": bar,
         "ratio": "" if c is None or c.ratio is None else f"{c.ratio:.3f}",
-        "interval": "" if c is None or c.low is None or c.high is None else f"[{c.low:.3f}, {c.high:.3f}]",
+        "interval": ""
+        if c is None or c.low is None or c.high is None
+        else f"[{c.low:.3f}, {c.high:.3f}]",
         "word": verdict_word(row.word, lang),
         "word_class": row.word.replace(" ", "-"),
         "modifiers": [modifier_text(m, lang) for m in own],
-    }  # fmt: skip
+    }
 
 
 def _line(row: FixedRow) -> str:

@@ -10,14 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 from gpuverdict.errors import Caution, ParameterError
-from gpuverdict.text import capacity, comparison, logs, phases, report, statistics, traces
+from gpuverdict.text import (
+    capacity,
+    comparison,
+    diagnosis,
+    logs,
+    phases,
+    report,
+    statistics,
+    traces,
+)
 
 __all__ = ["LANGUAGES", "SENTENCES", "caution", "render", "sentence"]
 
 LANGUAGES = ("en", "zh")
 
 SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
-for _area in (logs, traces, statistics, phases, comparison, capacity, report):
+for _area in (logs, traces, statistics, phases, diagnosis, comparison, capacity, report):
     for _code, _languages in _area.SENTENCES.items():
         if _code in SENTENCES:
             raise ParameterError(_area.__name__, found=f"the code {_code!r} twice")

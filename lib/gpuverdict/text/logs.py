@@ -346,6 +346,23 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在无失败的服务上重测，或改用会记录失败的工具。",
         ),
     },
+    "tokens_unknown": {
+        "en": (
+            "The file holds no token counts.",
+            "TPOT and token rates are not given; ask the server for usage in the stream.",
+        ),
+        "zh": (
+            "文件中没有 token 计数。",
+            "不给出 TPOT 和 token 吞吐；请让服务端在流中返回 usage。",
+        ),
+    },
+    "marked_invalid": {
+        "en": (
+            "The benchmark itself does not call this run valid (it says {said}).",
+            "Do not compare it.",
+        ),
+        "zh": ("基准测试自身未判定该 run 有效（结果为 {said}）。", "不要用于比较。"),
+    },
     "columns_ignored": {
         "en": (
             "Columns that the map does not name were not read: {names}.",

@@ -262,4 +262,14 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请增加级别，例如并发 1、4、16、64。",
         ),
     },
+    "e2e_part_unknown": {
+        "en": (
+            "Nothing in the logs tells the {part} part of the end-to-end time apart.",
+            "Record the server's own times, or declare round-trip time and host work.",
+        ),
+        "zh": (
+            "日志无法把端到端时延中的 {part} 部分单独区分出来。",
+            "请记录服务端自身的时间，或声明网络往返时间与主机侧工作时间。",
+        ),
+    },
 }

@@ -22,7 +22,7 @@ _WORDS = {
     "word_inconclusive": _both("inconclusive", "无法判定"),
     "word_not_comparable": _both("not comparable", "不可比"),
     "word_not_measured": _both("not measured", "未测量"),
-    "word_counted": _both("counted, not tested", "计数，未检验"),
+    "word_counted": _both("counted", "计数"),
     "level_all": _both("all levels", "全部负载档"),
     "level_streams": _both("{n} streams", "{n} 路并发"),
     "level_one_stream": _both("{n} stream", "{n} 路并发"),
@@ -95,6 +95,7 @@ _TOP = {
     "group_prefill": _both("Prefill", "预填充"),
     "group_decode": _both("Decode", "解码"),
     "group_system": _both("Capacity", "承载能力"),
+    "size_factor": _both("{factor}×", "至 {factor} 倍"),
     "clause_joint": _both("; ", "；"),
     "clause_end": _both("{text}.", "{text}。"),
     "sentence_joint": _both(" ", ""),
@@ -139,6 +140,17 @@ _TOP = {
         "Decode not comparable {where}: {reason}", "{where}解码不可比：{reason}"
     ),
     "decode_unknown": _both("Decode: no answer. {reason}", "解码：没有结论。{reason}"),
+    "also_faster": _both("{size} sooner {where} ({interval})", "{where}快 {size}（{interval}）"),
+    "also_slower": _both("{size} later {where} ({interval})", "{where}慢 {size}（{interval}）"),
+    "also_equivalent": _both(
+        "equally fast {where}, within {margin}", "{where}等效（容差 {margin}）"
+    ),
+    "also_inconclusive": _both("undecided {where} ({interval})", "{where}无法判定（{interval}）"),
+    "also_single_run": _both(
+        "{interval} times the baseline's {where}, one run",
+        "{where}为基线的 {interval} 倍，仅一次运行",
+    ),
+    "also_not_comparable": _both("not comparable {where}: {reason}", "{where}不可比：{reason}"),
     "throughput_faster": _both(
         "Output {size} more {where} ({interval}).", "{where}输出吞吐高 {size}（{interval}）。"
     ),
@@ -205,7 +217,7 @@ _VERDICTS = {
         "Verdicts of {candidate} against {baseline}", "{candidate} 相对 {baseline} 的判定"
     ),
     "col_metric": _both("Metric", "指标"),
-    "col_ratio": _both("ratio [95 %]", "比值 [95 %]"),
+    "col_ratio": _both("ratio", "比值"),
     "col_interval": _both("Interval of the ratio", "比值区间"),
     "col_verdict": _both("verdict", "判定"),
     "col_runs": _both("runs", "运行次数"),
@@ -213,6 +225,7 @@ _VERDICTS = {
     "col_rung": _both("rung", "级别"),
     "col_p_adjusted": _both("adjusted p", "校正 p"),
     "col_p_permutation": _both("permutation p", "置换 p"),
+    "all_rows": _both("Holds for every row: {what}.", "适用于所有行：{what}。"),
     "bar_label": _both("ratio {ratio}", "比值 {ratio}"),
     "verdicts_reading": _both(
         "Ratio = candidate / baseline over runs, with its 95 % interval; in the grey band differences are too small to matter. For times, watts and joules a smaller ratio is better, for rates a larger one.",
@@ -233,6 +246,10 @@ _VERDICTS = {
     "knee_none": _both(
         "The arms share no level, so no row compares them ({slo}).",
         "两组没有共同的负载档，无法逐行比较（{slo}）。",
+    ),
+    "stands_in_step": _both(
+        "at the level shown too few gaps are free of prefill",
+        "所示负载档中不含预填充的间隔太少",
     ),
     "stands_in_prefill": _both(
         "stands in for the {wanted}: unloaded first token", "代替 {wanted}：空载首 token"
@@ -307,6 +324,7 @@ _HEALTH = {
     ),
     "vital_disturbed": _both("disturbed runs", "受干扰的运行"),
     "vital_untestable": _both("not testable: no gaps between tokens", "无法检验：没有 token 间隔"),
+    "vital_partly": _both("{n} of {total} runs testable", "{total} 次运行中可检验 {n} 次"),
     "vital_client": _both("client saturated", "客户端饱和"),
     "vital_client_note": _both("the client set the pace at a level", "某些负载档的瓶颈在客户端"),
     "vital_sustained": _both("streams asked for were held", "维持了要求的并发"),
@@ -477,6 +495,62 @@ _SECTIONS = {
     "figures_heading": _both("The primary metrics, level by level", "主要指标逐档对比"),
 }
 
+_CAMPAIGN = {
+    "arm_device": _both("devices", "设备"),
+    "arm_model": _both("model", "模型"),
+    "arm_engine": _both("engine", "推理引擎"),
+    "arm_cards": _both("cards", "卡"),
+    "arm_starts": _both("server starts", "服务启动"),
+    "arm_starts_shared": _both("shared by the repeats", "各次重复共用"),
+    "arm_starts_each": _both("one a run", "每次运行重启"),
+    "arm_tool": _both("logs by", "日志来自"),
+    "arm_trace": _both("GPU trace", "GPU 采样"),
+    "arm_samples": _both("{n} samples", "{n} 个样本"),
+    "arm_probe": _both("prefill probes", "预填充探测"),
+    "coverage_heading": _both("How often each level was run", "各负载档的运行次数"),
+    "coverage_reading": _both(
+        "Runs an arm and level; ! where an arm has fewer than another.",
+        "每组每档的运行次数；! 表示少于其他组。",
+    ),
+    "coverage_requests": _both("{n} requests", "{n} 个请求"),
+    "missing_heading": _both("What is missing, and what to mind", "缺失与注意事项"),
+    "missing_nothing": _both(
+        "Every file the campaign names was read.", "测试计划中的文件均已读取。"
+    ),
+    "missing_runs": _both("of {total} runs", "共 {total} 次运行"),
+    "missing_what": _both("what", "事项"),
+    "missing_remedy": _both("way out", "处理办法"),
+    "axis_order": _both("runs in the order they were made", "按执行先后排列的运行"),
+    "order_reading": _both(
+        "Each stroke is one run, from first to last; arms whose strokes alternate were measured under the same conditions.",
+        "每一竖线为一次运行，从先到后；竖线交替的两组处于相同条件下。",
+    ),
+    "order_finding": _both(
+        "{n} runs of {arms} arms in {blocks} blocks.",
+        "{arms} 组共 {n} 次运行，分 {blocks} 段执行。",
+    ),
+    "order_none": _both("The logs hold no times of day.", "日志没有绝对时间。"),
+    "order_alt": _both("Order of the runs by arm. {finding}", "各组运行的先后顺序。{finding}"),
+    "axis_runs": _both("runs an arm", "每组运行次数"),
+    "axis_detectable": _both(
+        "smallest detectable difference of {metric}", "{metric} 可检出的最小差异"
+    ),
+    "margin_line": _both("margin {margin}", "容差 {margin}"),
+    "detectable_reading": _both(
+        "Each line is a level: the difference that so many runs an arm would find in 80 % of campaigns; a line below the margin has runs enough.",
+        "每条线为一个负载档：该运行次数在 80 % 的测试中可检出的差异；低于容差线即次数足够。",
+    ),
+    "detectable_finding": _both(
+        "With {n} runs an arm, differences of {metric} from {low} (best level) to {high} (worst) can be found.",
+        "每组 {n} 次运行可检出 {metric} 的差异：最好的档 {low}，最差的档 {high}。",
+    ),
+    "detectable_none": _both("No level has a spread over runs.", "没有可用的运行间波动。"),
+    "detectable_alt": _both(
+        "Smallest detectable difference against runs an arm. {finding}",
+        "可检出最小差异随运行次数的变化。{finding}",
+    ),
+}
+
 _GLOSSARY = {
     "term_prefill": _term(
         "prefill",
@@ -588,6 +662,26 @@ _GLOSSARY = {
     ),
 }
 
+_INDEX = {
+    "index_decisions": _both("What each arm carries", "各组的承载能力"),
+    "index_decisions_reading": _both(
+        "Most load within the SLO (highest level without one), and what the arm gives there: output throughput of the system, time per token, energy per token. ≥: no higher level was run.",
+        "在 SLO 内的最大负载（未声明 SLO 时为最高档），以及该档的系统输出吞吐、每 token 时延与能耗。≥ 表示未测更高档。",
+    ),
+    "index_model": _both("Model and workload", "模型与负载"),
+    "index_infeasible": _both("{level} does not run: {reason}", "{level} 无法运行：{reason}"),
+    "index_pairs": _both("Comparisons", "对比"),
+    "index_filter": _both("Show", "显示"),
+    "index_all": _both("all", "全部"),
+    "index_decided": _both("with an answer", "有结论"),
+    "index_open": _both("undecided", "无法判定"),
+    "index_refused": _both("not comparable or failed", "不可比或失败"),
+    "index_comparison": _both("Comparison", "名称"),
+    "index_against": _both("Candidate against baseline", "候选 对比 基线"),
+    "index_pair": _both("{candidate} against {baseline}", "{candidate} 对比 {baseline}"),
+    "index_failed": _both("Not rendered:", "未生成："),
+}
+
 SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "empty_value": _both("{name} was not measured.", "未测量 {name}。"),
     **_WORDS,
@@ -598,4 +692,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     **_FIGURES,
     **_SECTIONS,
     **_GLOSSARY,
+    **_INDEX,
+    **_CAMPAIGN,
 }

@@ -1,4 +1,3 @@
-
 """Sentences about statistics."""
 
 from __future__ import annotations
@@ -441,5 +440,67 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "在 {sd:.1%} 的运行间离散度下分辨 {effect:.1%} 需要每组 {n} 次运行，代价很高。",
             "请先让运行更稳定（固定时钟、更长窗口），或放宽目标差异。",
         ),
+    },
+    "explain_measured": {
+        "en": (
+            "{label}: {n_baseline} against {n_candidate} runs, {baseline} against {candidate}, ratio {ratio}.",
+            "",
+        ),
+        "zh": (
+            "{label}：{n_baseline} 对 {n_candidate} 次运行，{baseline} 对 {candidate}，比值 {ratio}。",
+            "",
+        ),
+    },
+    "explain_test": {
+        "en": (
+            "If that were so, a ratio at least this far from 1 would turn up with probability {p:.2g} ({test}, {df} degrees of freedom).",
+            "",
+        ),
+        "zh": (
+            "若果真如此，出现至少这样偏离 1 的比值的概率为 {p:.2g}（{test}，自由度 {df}）。",
+            "",
+        ),
+    },
+    "explain_adjusted": {
+        "en": ("Among the {family} tests of its family that counts as {p_adjusted:.2g}.", ""),
+        "zh": ("在同族 {family} 个检验中校正后为 {p_adjusted:.2g}。", ""),
+    },
+    "explain_permutation": {
+        "en": ("Shuffling the runs between the arms gives p = {p:.2g}.", ""),
+        "zh": ("将运行在两组间重新分配得到 p = {p:.2g}。", ""),
+    },
+    "explain_equivalent": {
+        "en": (
+            "Equivalent: the 90 % interval {interval90} lies inside the margin of {margin:.0%} (two one-sided tests, Schuirmann 1987).",
+            "",
+        ),
+        "zh": (
+            "等效：90% 区间 {interval90} 落在 {margin:.0%} 的界值之内（双单侧检验，Schuirmann 1987）。",
+            "",
+        ),
+    },
+    "explain_difference": {
+        "en": (
+            "{verdict}: the adjusted p is below {alpha:.2g} and the interval leaves out 1, while the 90 % interval {interval90} is not inside the margin of {margin:.0%} (Welch 1947).",
+            "",
+        ),
+        "zh": (
+            "{verdict}：校正后 p 小于 {alpha:.2g} 且区间不含 1，同时 90% 区间 {interval90} 未落在 {margin:.0%} 的界值之内（Welch 1947）。",
+            "",
+        ),
+    },
+    "explain_inconclusive": {
+        "en": (
+            "Inconclusive: neither is the 90 % interval {interval90} inside the margin of {margin:.0%}, nor is a difference shown.",
+            "",
+        ),
+        "zh": (
+            "未定：90% 区间 {interval90} 未落在 {margin:.0%} 的界值之内，也未能证明存在差异。",
+            "",
+        ),
+    },
+    "explain_not_comparable": {
+        "en": ("Not comparable: a precondition failed, so no ratio is tested.", ""),
+        "zh": ("不可比：前提条件不满足，因此不做检验。", ""),
     },
 }

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 
 from gpuverdict import stats
 from gpuverdict.design import CellDesign, Comparability
+from gpuverdict.design.comparability import distinct
+from gpuverdict.design.touched import ENERGY, PROMPT_BOUND
+from gpuverdict.errors import Caution
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.schema import METRICS
-from gpuverdict.stats import Comparison
+from gpuverdict.stats import Comparison, NoiseFloor
 from gpuverdict.text import caution
+from gpuverdict.verdict.mix import standardised_runs
 
-__all__ = ["TESTED", "Cell", "CellKey", "decide_cell", "with_client_floor"]
+__all__ = ["TESTED", "Cell", "CellKey", "Options", "compare_runs", "decide_cell", "run_values"]
 
 # Every (metric, statistic) that gets a cell where it was measured.
 TESTED: tuple[tuple[str, str], ...] = (
@@ -38,9 +42,15 @@ TESTED: tuple[tuple[str, str], ...] = (
     ("power_w", "value"), ("energy_per_output_token_j", "value"), ("memory_used_mib", "value"),
 )  # fmt: skip
 
-_ENERGY = ("power_w", "energy_j", "energy_per_output_token_j")
 GAIN = 0.05
 _Q = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+# What a summary row says of an energy figure that its verdict must carry too.
+_ENERGY_MODIFIERS = {"short_window": "short window", "averaged_short_window": "short window",
+                     "power_unaligned": "power unaligned"}  # fmt: skip
+# Why a metric has no value, in the order in which it is worth saying.
+_LACKING = ("no_trace", "not_streamed", "no_gaps_in_log", "prefill_under_load", "no_slo")
+
+Runs = Sequence[tuple[int, float | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +67,8 @@ class CellKey:
 class Cell:
     """A decided cell: the comparison, its rung, and the run values it rests on.
 
-    `level` is None for a headline. `runs` maps each arm's repeat to its value, for the figures.
+    `level` is None for a headline. `baseline_runs` and `candidate_runs` hold each repeat with its
+    value, for the figures.
     """
 
     key: CellKey
@@ -77,6 +88,29 @@ class Cell:
         return f"rung {self.rung} {self.comparison}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a cell is compared.
+
+    `equal_n`: the comparison's name, under which the summary holds tails over equally many
+    requests. `failures`: failed and sent requests of each run of the baseline, then of the
+    candidate. `cards`: for each arm the card of every run, where the card is the unit.
+    """
+
+    arms: tuple[str, str]
+    equal_n: str
+    margin: float | None = None
+    paired: bool = False
+    look: str | None = None
+    noise_floor: NoiseFloor | None = None
+    same_card: bool = False
+    short_window: bool = False
+    failures: tuple[Sequence[int], ...] | None = None
+    cards: tuple[Sequence[str | None], Sequence[str | None]] | None = None
+    cautions: tuple[Caution, ...] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
 def run_values(frame: pd.DataFrame, runs: Sequence[MeasuredRun]) -> list[tuple[int, float | None]]:
     """Give (repeat, value) of each run in order, None where the summary has no value."""
     found = dict(zip(frame.run_id, frame.value, strict=True))
@@ -94,7 +128,7 @@ def decide_cell(
     runs: tuple[Sequence[MeasuredRun], Sequence[MeasuredRun]],
     comparability: Comparability,
     cell: CellDesign,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Cell:
     """Decide one cell that both arms ran.
 
@@ -102,28 +136,92 @@ def decide_cell(
     ----------
     frame : pandas.DataFrame
         The summary rows of this cell's metric and statistic, all windows.
-    options : mapping
-        `margin`, `paired`, `noise_floor`, `gain`, `equal_n` (window name of
-        equal-N quantiles) and `failures` (for error ratios).
+    runs : pair of sequence of MeasuredRun
+        Of the baseline and of the candidate.
+    comparability, cell
+        What the design says of the whole comparison and of this level.
+    options : Options
 
     Returns
     -------
     Cell
+        On the best rung it can reach.
     """
     window = "steady" if cell.steady else "whole_run"
     rows = frame[frame.window == window]
     if key.statistic in ("p90", "p95", "p99"):
-        equal = frame[frame.window == f"{window}:{options['equal_n']}"]
+        equal = frame[frame.window == f"{window}:{options.equal_n}"]
         if not equal.empty:
             rows = equal
-    a, b = (run_values(rows, arm) for arm in runs)
+    rung, modifiers, cautions = _rung(comparability, cell, window)
+    cautions += [*cell.cautions, *options.cautions]
+    refusals = _refusals(key, comparability, cell)
+    sides = (run_values(rows, runs[0]), run_values(rows, runs[1]))
+    if cell.mix_distance is not None and key.metric in PROMPT_BOUND and not refusals:
+        brought = standardised_runs(key, cell, runs)
+        cautions += brought.cautions
+        if brought.sides is None:
+            refusals += brought.refusals
+        else:
+            sides = brought.sides
+            modifiers += ["mixed"] if brought.mixed else []
+    if options.paired:
+        sides, alone = _pairs(sides)
+        cautions += [caution("pairs_incomplete", n=alone)] if alone else []
+    if key.metric in ENERGY:
+        codes = {code for held in rows.cautions for code in held}
+        modifiers += [word for code, word in _ENERGY_MODIFIERS.items() if code in codes]
+    shared: dict[str, Any] = {
+        "metric": key.metric, "statistic": key.statistic, "margin": options.margin,
+        "modifiers": tuple(dict.fromkeys(modifiers)), "cautions": tuple(cautions),
+    }  # fmt: skip
+    place: dict[str, Any] = {"key": key, "level": level, "window": window,
+             "baseline_runs": tuple(sides[0]), "candidate_runs": tuple(sides[1])}  # fmt: skip
+    values = [v for _, v in sides[0]], [v for _, v in sides[1]]
+    if refusals:
+        a, b = map(_known, values)
+        refused = stats.compare_arms(a, b, refusals=refusals, **shared)
+        return Cell(comparison=replace(refused, ratio=None), rung=8, **place)
+    lacking = [
+        arm for arm, held in zip(options.arms, values, strict=True) if not any(
+            v is not None for v in held)
+    ]  # fmt: skip
+    if lacking:
+        said = not_measured(key, rows, lacking)
+        plain = stats.compare_arms([], [], refusals=said, **shared)
+        kept = tuple(c for c in plain.cautions if c.code != "arm_empty")
+        return Cell(comparison=replace(plain, cautions=kept), rung=8, **place)
+    if rung == 5:
+        return Cell(comparison=_order_only(values, shared), rung=5, **place)
+    if key.metric == "error_ratio" and options.failures and not cell.aggregate:
+        compared = stats.error_rate_comparison(*options.failures)
+        compared = replace(compared, modifiers=(*shared["modifiers"], *compared.modifiers),
+                           cautions=(*cautions, *compared.cautions))  # fmt: skip
+        return Cell(comparison=compared, rung=rung, **place)
+    compared = compare_runs(key, values, options, shared, n_requests_min=_smallest(key, rows, cell))
+    if not cell.sustained:
+        # With too few requests in flight the client sets the pace; equal clients are no equal GPUs.
+        withheld = "inconclusive" if compared.verdict == "equivalent" else compared.verdict
+        compared = replace(compared, verdict=withheld, may_be_equivalent=False)
+    return Cell(comparison=compared, rung=rung, **place)
+
+
+def _pairs(
+    sides: tuple[list[tuple[int, float | None]], list[tuple[int, float | None]]],
+) -> tuple[tuple[list[tuple[int, float | None]], list[tuple[int, float | None]]], int]:
+    """Keep the repeats that both arms have a value of, and count the others."""
+    held = [{repeat for repeat, value in side if value is not None} for side in sides]
+    both = held[0] & held[1]
+    kept = [[(r, v) for r, v in side if r in both] for side in sides]
+    return (kept[0], kept[1]), len(held[0] ^ held[1])
+
+
+def _rung(
+    comparability: Comparability, cell: CellDesign, window: str
+) -> tuple[int, list[str], list[Caution]]:
+    """The best rung the design allows, with what marks it."""
     modifiers = [*comparability.modifiers, *cell.modifiers]
-    cautions = list(cell.cautions)
-    refusals = [*comparability.refused]
-    if key.metric in comparability.blocked:
-        refusals.append(comparability.blocked[key.metric])
-    if key.metric in cell.blocked:
-        refusals.append(cell.blocked[key.metric])
+    cautions: list[Caution] = []
     rung = 2 if comparability.scope == "systems" else 1
     if window == "whole_run" or cell.aggregate:
         modifiers.append("whole_run")
@@ -131,77 +229,80 @@ def decide_cell(
             rung, extra = 4, "as reported"
         else:
             rung, extra = (3, "ramp included") if cell.same_job else (5, "order only")
-            cautions.append(caution("no_steady_window_in_arm"))
+            code = "whole_runs_of_one_job" if cell.same_job else "whole_runs_of_unlike_jobs"
+            cautions.append(caution(code))
         modifiers.append(extra)
     if not cell.sustained and rung != 4:
         rung = 5
         modifiers.append("order only")
-    shared: dict[str, Any] = {
-        "metric": key.metric, "statistic": key.statistic, "margin": options["margin"],
-        "modifiers": tuple(dict.fromkeys(modifiers)), "cautions": tuple(cautions),
+    return rung, modifiers, cautions
+
+
+def _refusals(key: CellKey, comparability: Comparability, cell: CellDesign) -> list[Caution]:
+    refusals = [*comparability.refused, *cell.refused]
+    every = (comparability.blocked, cell.blocked)
+    refusals += [blocked[key.metric] for blocked in every if key.metric in blocked]
+    if key.metric in cell.tail_blocked and (_Q.get(key.statistic) or 0) > 0.5:
+        refusals.append(cell.tail_blocked[key.metric])
+    return list(distinct(refusals))
+
+
+def _smallest(key: CellKey, rows: pd.DataFrame, cell: CellDesign) -> int | None:
+    """Requests of the smallest run; None where they do not decide whether a tail may be tested."""
+    if key.statistic not in _Q or not METRICS[key.metric].distribution:
+        return None
+    if cell.aggregate:
+        return None  # how many requests stand behind a tool's own tail is not known
+    counted = rows[rows.value.notna()]
+    return int(counted.n.min()) if len(counted) else 0
+
+
+def compare_runs(
+    key: CellKey, values: tuple[Sequence[float | None], Sequence[float | None]], options: Options,
+    shared: Mapping[str, Any], n_requests_min: int | None,
+) -> Comparison:  # fmt: skip
+    """Compare two lists of run values under the options of a cell; cards first where they count."""
+    common: dict[str, Any] = {
+        "gain": _gain(key.metric, options), "n_requests_min": n_requests_min,
+        "noise_floor": options.noise_floor, "look": options.look,
     }  # fmt: skip
-    place: dict[str, Any] = {"key": key, "level": level, "window": window,
-             "baseline_runs": tuple(a), "candidate_runs": tuple(b)}  # fmt: skip
-    values = [v for _, v in a], [v for _, v in b]
-    if refusals:
-        refused = stats.compare_arms(*map(_known, values), refusals=refusals, **shared)
-        return Cell(comparison=replace(refused, ratio=None), rung=8, **place)
-    if not any(v is not None for v in values[0]) or not any(v is not None for v in values[1]):
-        lacking = [arm for arm, v in zip(options["arms"], values, strict=True)
-                   if not any(x is not None for x in v)]  # fmt: skip
-        why = _reasons(rows, lacking)
-        said = caution("not_measured", metric=METRICS[key.metric].label, arm=" and ".join(lacking),
-                       need=why)  # fmt: skip
-        plain = stats.compare_arms([], [], refusals=[said], **shared)
-        return Cell(comparison=plain, rung=8, **place)
-    if rung == 5:
-        return Cell(comparison=_order_only(values, shared), rung=5, **place)
-    if key.metric == "error_ratio" and options.get("failures"):
-        compared = stats.error_rate_comparison(*options["failures"])
-        compared = replace(compared, modifiers=(*shared["modifiers"], *compared.modifiers),
-                           cautions=(*cautions, *compared.cautions))  # fmt: skip
-        return Cell(comparison=compared, rung=rung, **place)
-    q = _Q.get(key.statistic)
-    n_min = None
-    if q is not None and METRICS[key.metric].distribution and not cell.aggregate:
-        counted = rows[rows.value.notna()]
-        n_min = int(counted.n.min()) if len(counted) else 0
-    if rung == 4:
-        # Values of a tool's own summary: how many requests stand behind a tail is not known.
-        n_min = None
-    compared = stats.compare_arms(
-        values[0],
-        values[1],
-        paired=options["paired"],
-        gain=_gain(key.metric, options),
-        n_requests_min=n_min,
-        noise_floor=options.get("noise_floor"),
-        **shared,
-    )
-    if rung == 4 and not cell.sustained and compared.verdict == "equivalent":
-        # With too few requests in flight the client sets the pace; equal clients are no equal GPUs.
-        compared = replace(compared, verdict="inconclusive", may_be_equivalent=False)
-    return Cell(comparison=compared, rung=rung, **place)
+    if options.cards is None:
+        return stats.compare_arms(values[0], values[1], paired=options.paired, **common, **shared)
+    by_card = [
+        _by_card(cards, side) for cards, side in zip(options.cards, values, strict=True)
+    ]  # fmt: skip
+    return stats.cards_comparison(by_card[0], by_card[1], **common, **shared)
+
+
+def _by_card(cards: Sequence[str | None], values: Sequence[float | None]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for card, value in zip(cards, values, strict=True):
+        if value is not None:
+            found.setdefault(str(card), []).append(value)
+    return found
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
     return [v for v in values if v is not None and v > 0]
 
 
-def _gain(metric: str, options: Mapping[str, Any]) -> tuple[float, float] | None:
-    if metric not in _ENERGY:
+def _gain(metric: str, options: Options) -> tuple[float, float] | None:
+    """Sensor gain of each arm; between two measurements on one card it cancels."""
+    if metric not in ENERGY:
         return None
-    return None if options.get("same_card") and not options.get("short_window") else (GAIN, GAIN)
+    return None if options.same_card and not options.short_window else (GAIN, GAIN)
 
 
-def _reasons(rows: pd.DataFrame, arms: Sequence[str]) -> str:
-    from gpuverdict.text import SENTENCES
-
-    codes = {code for codes in rows[rows.arm.isin(arms)].cautions for code in codes}
-    for code in ("no_trace", "not_streamed", "no_gaps_in_log", "prefill_under_load", "no_slo"):
-        if code in codes and code in SENTENCES:
-            return SENTENCES[code]["en"][1]
-    return ""
+def not_measured(key: CellKey, rows: pd.DataFrame, arms: Sequence[str]) -> list[Caution]:
+    """Say that a metric has no value in some arms, and what would give it one."""
+    said = [caution("not_measured", metric=METRICS[key.metric].label, arm=", ".join(arms))]
+    codes = {code for held in rows[rows.arm.isin(arms)].cautions for code in held}
+    for code in _LACKING:
+        if code in codes:
+            values = {"arm": ", ".join(arms)} if code == "no_trace" else {}
+            said.append(caution(code, **values))
+            break
+    return said
 
 
 def _order_only(
@@ -212,7 +313,9 @@ def _order_only(
     plain = stats.compare_arms(a[:1], b[:1], **shared)
     ratio = None
     if a and b:
-        ratio = math.exp(sum(map(math.log, b)) / len(b) - sum(map(math.log, a)) / len(a))
+        ratio = math.exp(
+            math.fsum(map(math.log, b)) / len(b) - math.fsum(map(math.log, a)) / len(a)
+        )
     if a and b and min(b) > max(a):
         said = caution("all_above", n=len(b), m=len(a))
     elif a and b and max(b) < min(a):
@@ -229,21 +332,4 @@ def _order_only(
 
 
 def _geometric(values: Sequence[float]) -> float | None:
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
-
-
-def with_client_floor(cell: Cell, floor: float) -> Cell:
-    """Withdraw a word that two load generators alone could explain."""
-    c = cell.comparison
-    if c.verdict in ("inconclusive", "not comparable") or c.ratio is None:
-        return cell
-    if abs(math.log(c.ratio)) >= math.log1p(floor):
-        return cell
-    return replace(
-        cell,
-        comparison=replace(
-            c,
-            verdict="inconclusive",
-            cautions=(*c.cautions, caution("client_floor", floor_ratio=floor)),
-        ),
-    )
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None

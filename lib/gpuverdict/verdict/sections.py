@@ -1,118 +1,57 @@
-"""What a comparison says beside its cells: curves, energy, health; plain values for the JSON."""
+"""What a comparison says beside its cells: curves, energy, health."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from gpuverdict.align import place
 from gpuverdict.campaign import ComparisonSpec
-from gpuverdict.curves import CurveComparison, CurveFit, compare_curves, fit_curve
-from gpuverdict.errors import ParameterError
+from gpuverdict.capacity import arm_curve, common_grid
+from gpuverdict.curves import CurveComparison, CurveFit, compare_curves
+from gpuverdict.energy import measure_idle, phase_energy
 from gpuverdict.health import Health
 from gpuverdict.measured import Measured
 from gpuverdict.summary import Summary
 
-__all__ = ["arm_curves", "comparison_curves", "curve_sections", "energy_section", "health_section"]
-
-
-def arm_curves(measured: Measured, summary: Summary, arm: str) -> dict[str, CurveFit]:
-    """Fit decode time against observed concurrency for each workload of an arm.
-
-    Returns
-    -------
-    dict
-        workload -> fit; without an entry where fewer than two levels have a value.
-    """
-    frame = summary.frame[(summary.frame.arm == arm) & summary.frame.value.notna()]
-    steady = frame[frame.window == "steady"]
-    tpot = steady[(steady.metric == "tpot_s") & (steady.statistic == "p50")]
-    streams = steady[steady.metric == "concurrency"].set_index("run_id").value
-    runs = {run.run_id: run for run in measured.runs_of(arm)}
-    each = measured.campaign.arms[arm].server_starts == "each"
-    out = {}
-    for workload, rows in tpot.groupby("workload"):
-        held = [r for r in rows.itertuples() if r.run_id in streams.index and r.run_id in runs]
-        infeasible = _infeasible(measured, arm, str(workload))
-        sweeps = [runs[str(r.run_id)].sweep_id for r in held]
-        alone = each and len(set(sweeps)) == len(sweeps)
-        try:
-            out[str(workload)] = fit_curve(
-                [float(streams[r.run_id]) for r in held], [float(r.value) for r in held], sweeps,
-                design="cells" if alone else "sweep", infeasible=infeasible,
-            )  # fmt: skip
-        except ParameterError:
-            continue  # one level is no curve; the cells say what it measured
-    return out
-
-
-def _infeasible(measured: Measured, arm: str, workload: str) -> list[float]:
-    campaign = measured.campaign
-    entries = [*campaign.arms[arm].infeasible, *(e for e in campaign.infeasible if e.arm == arm)]
-    return sorted({e.level for e in entries if e.workload in (None, workload)})
+__all__ = ["comparison_curves", "energy_section", "health_section"]
 
 
 def comparison_curves(
     measured: Measured, summary: Summary, spec: ComparisonSpec
 ) -> dict[str, tuple[CurveFit | None, CurveFit | None, CurveComparison | None]]:
-    """Fit both arms' curves and compare them where both were measured."""
-    a = arm_curves(measured, summary, spec.baseline)
-    b = arm_curves(measured, summary, str(spec.candidate))
+    """Fit decode time against observed concurrency in both arms, and compare where both were run.
+
+    Returns
+    -------
+    dict
+        workload -> (baseline fit, candidate fit, comparison); None where there is no curve.
+    """
     out = {}
-    for workload in sorted({*a, *b}):
-        one, two = a.get(workload), b.get(workload)
+    for workload in measured.campaign.all_workloads():
+        one, two = (
+            arm_curve(summary.frame, measured.campaign, arm, workload)
+            for arm in (spec.baseline, str(spec.candidate))
+        )
         both = None
         if one is not None and two is not None:
-            both = compare_curves(one, two, _grid(one, two))
-        out[workload] = (one, two, both)
+            both = compare_curves(one, two, common_grid(one, two))
+        if one is not None or two is not None:
+            out[workload] = (one, two, both)
     return out
 
 
-def _grid(one: CurveFit, two: CurveFit, points: int = 25) -> list[float]:
-    low, high = max(one.x_min, two.x_min), min(one.x_max, two.x_max)
-    if low >= high:
-        return [low] if low == high else []
-    ratio = (high / low) ** (1 / (points - 1))
-    # The last point is the limit itself: a rounding error would put it outside the range.
-    return [low * ratio**i for i in range(points - 1)] + [high]
+def energy_section(measured: Measured, summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
+    """Give the energy of both arms by level and by phase.
 
-
-def curve_sections(
-    curves: Mapping[str, tuple[CurveFit | None, CurveFit | None, CurveComparison | None]],
-) -> dict[str, Any]:
-    """Turn curves into plain values."""
-    return {
-        workload: {"baseline": _fit(one), "candidate": _fit(two), "comparison": _comparison(both)}
-        for workload, (one, two, both) in curves.items()
-    }
-
-
-def _fit(fit: CurveFit | None) -> dict[str, Any] | None:
-    if fit is None:
-        return None
-    return {
-        "model": fit.model, "params": dict(fit.params), "lack_of_fit_p": fit.lack_of_fit_p,
-        "max_error_ratio": fit.max_error_ratio, "x_min": fit.x_min, "x_max": fit.x_max,
-        "n_sweeps": fit.n_sweeps, "infeasible": list(fit.infeasible),
-        "cautions": list(fit.cautions),
-    }  # fmt: skip
-
-
-def _comparison(both: CurveComparison | None) -> dict[str, Any] | None:
-    if both is None:
-        return None
-    return {
-        "at": list(both.at), "ratio": list(both.ratio), "low": list(both.low),
-        "high": list(both.high), "confidence": both.confidence, "margin": both.margin,
-        "spans": [str(span) for span in both.spans], "crossover": both.crossover,
-        "cautions": list(both.cautions),
-    }  # fmt: skip
-
-
-def energy_section(summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
-    """Give energy and power of each arm and level: mean over runs, and how many runs have it."""
+    Returns
+    -------
+    dict
+        arm -> `levels` (mean over runs of power, energy and energy a token, with the number of runs
+        that have it), `idle_w` and `phases` (`energy.phase_energy`; null values say why).
+    """
     frame = summary.frame
     wanted = frame[
         (frame.window == "steady")
@@ -130,8 +69,22 @@ def energy_section(summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
             "mean": float(known.mean()) if len(known) else None, "n": len(known),
             "unit": rows.unit.iloc[0], "missing": reasons if len(known) < len(rows) else [],
         }  # fmt: skip
-        out.setdefault(str(arm), []).append(entry)
+        out.setdefault(str(arm), {"levels": []})["levels"].append(entry)
+    for arm in (spec.baseline, str(spec.candidate)):
+        out.setdefault(arm, {"levels": []}).update(_phases(measured, arm))
     return out
+
+
+def _phases(measured: Measured, arm: str) -> dict[str, Any]:
+    """Energy by phase from the first trace that lies beside runs of the arm."""
+    runs = [run.stored.load() for run in measured.runs_of(arm)]
+    probes = [probe.load() for probe in measured.probes[arm]]
+    for trace in measured.traces[arm]:
+        beside = [run for run in runs if place(run, trace)[0] is not None]
+        if beside:
+            idle = measure_idle([*beside, *probes], trace)
+            return {"idle_w": idle, "phases": phase_energy(beside, trace, idle, probes=probes)}
+    return {"idle_w": None, "phases": {}}
 
 
 def health_section(health: Health, spec: ComparisonSpec) -> list[dict[str, Any]]:
