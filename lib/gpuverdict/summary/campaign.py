@@ -30,8 +30,9 @@ from gpuverdict.schema import (
 from gpuverdict.steady import Window, find_windows, requests_in_window, whole_run
 from gpuverdict.store import dump_cautions
 from gpuverdict.summary import cache
+from gpuverdict.summary.distributions import MIN_TPOT_TOKENS, Row
 from gpuverdict.summary.facts import run_facts
-from gpuverdict.summary.run_rows import MIN_TPOT_TOKENS, Row, phase_rows, run_rows
+from gpuverdict.summary.run_rows import phase_rows, run_rows
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 

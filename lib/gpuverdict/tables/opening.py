@@ -123,12 +123,16 @@ def three_sentences(case: Case, lang: str = "en") -> list[str]:
 
 
 def _size(cell: Cell, lang: str) -> str:
-    """Say a difference of time (or of its inverse, a rate) as `1.4× ` or `8 %`."""
+    """Say how far a ratio lies from 1: a factor where it is large, else a percentage.
+
+    A rate that falls is always a percentage: "2 times less" means nothing.
+    """
     ratio = cell.comparison.ratio or 1.0
-    larger = max(ratio, 1 / ratio)
-    if larger < PERCENT_BELOW:
-        return f"{100 * (larger - 1):.2g} %"
-    return f"{larger:.1f}×"
+    rate = cell.key.metric.endswith("_per_s")
+    factor = ratio if rate else max(ratio, 1 / ratio)
+    if factor >= PERCENT_BELOW:
+        return spoken(lang, "size_factor", factor=f"{factor:.1f}")
+    return f"{100 * abs(ratio - 1):.2g} %"
 
 
 def _interval(cell: Cell) -> str:

@@ -95,6 +95,7 @@ _TOP = {
     "group_prefill": _both("Prefill", "预填充"),
     "group_decode": _both("Decode", "解码"),
     "group_system": _both("Capacity", "承载能力"),
+    "size_factor": _both("{factor}×", "至 {factor} 倍"),
     "clause_joint": _both("; ", "；"),
     "clause_end": _both("{text}.", "{text}。"),
     "sentence_joint": _both(" ", ""),
@@ -513,7 +514,9 @@ _CAMPAIGN = {
     ),
     "coverage_requests": _both("{n} requests", "{n} 个请求"),
     "missing_heading": _both("What is missing, and what to mind", "缺失与注意事项"),
-    "missing_nothing": _both("Every file the campaign names was read.", "测试计划中的文件均已读取。"),
+    "missing_nothing": _both(
+        "Every file the campaign names was read.", "测试计划中的文件均已读取。"
+    ),
     "missing_runs": _both("of {total} runs", "共 {total} 次运行"),
     "missing_what": _both("what", "事项"),
     "missing_remedy": _both("way out", "处理办法"),
@@ -523,12 +526,15 @@ _CAMPAIGN = {
         "每一竖线为一次运行，从先到后；竖线交替的两组处于相同条件下。",
     ),
     "order_finding": _both(
-        "{n} runs of {arms} arms in {blocks} blocks.", "{arms} 组共 {n} 次运行，分 {blocks} 段执行。"
+        "{n} runs of {arms} arms in {blocks} blocks.",
+        "{arms} 组共 {n} 次运行，分 {blocks} 段执行。",
     ),
     "order_none": _both("The logs hold no times of day.", "日志没有绝对时间。"),
     "order_alt": _both("Order of the runs by arm. {finding}", "各组运行的先后顺序。{finding}"),
     "axis_runs": _both("runs an arm", "每组运行次数"),
-    "axis_detectable": _both("smallest detectable difference of {metric}", "{metric} 可检出的最小差异"),
+    "axis_detectable": _both(
+        "smallest detectable difference of {metric}", "{metric} 可检出的最小差异"
+    ),
     "margin_line": _both("margin {margin}", "容差 {margin}"),
     "detectable_reading": _both(
         "Each line is a level: the difference that so many runs an arm would find in 80 % of campaigns; a line below the margin has runs enough.",
