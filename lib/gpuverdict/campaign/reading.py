@@ -113,7 +113,11 @@ def _load(path: Path) -> Any:
         mark = getattr(problem, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         reason = getattr(problem, "problem", None) or str(problem).splitlines()[0]
-        raise CampaignError(where, found=str(reason), expected="valid YAML 1.2") from None
+        line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") else ""
+        # The mistake people make here: YAML reads the braces of a bare pattern in a list.
+        quoted = 'put a pattern with {level} in quotes: ["c{level}.json"]'
+        raise CampaignError(where, found=str(reason), expected="valid YAML 1.2",
+                            remedy=quoted if re.search(r"\[.*\{\w+\}", line) else "") from None  # fmt: skip
     except (RecursionError, ValueError) as problem:
         raise CampaignError(path, found=f"YAML that cannot be read ({problem})") from None
     _count_nodes(path, value)
