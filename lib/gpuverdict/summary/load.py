@@ -71,7 +71,11 @@ def _decoding(run: Run) -> tuple[np.ndarray, np.ndarray] | None:
     )
     if known.is_empty():
         return None
-    return step_function(known["first_token_s"].to_numpy(), known["last_token_s"].to_numpy())
+    times, count = step_function(
+        known["first_token_s"].to_numpy(), known["last_token_s"].to_numpy()
+    )
+    # Outputs of one token each leave nothing between a first and a last one.
+    return (times, count) if count.size else None
 
 
 def _near_peak(
