@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from gpuverdict.tables.answers import (
+    capacity_table,
+    claims_table,
+    curve_table,
+    findings_table,
+)
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
@@ -17,8 +23,12 @@ __all__ = [
     "Section",
     "all_cells",
     "arms_table",
+    "capacity_table",
+    "claims_table",
     "coverage_table",
+    "curve_table",
     "figure_sheet",
+    "findings_table",
     "first_screen",
     "fixed_rows",
     "glossary",
