@@ -72,10 +72,11 @@ def activity_of(run: Run, prefill_s: np.ndarray | None = None) -> Activity:
     Notes
     -----
     Prompts whose first tokens come together were prefilled together: their prefills are laid one
-    before the other, as the device worked through them. A token is spread over the gap before it, but over no more than one and a half median gaps of
-    its request. A decode step counts once for the batch it served: each token weighs 1 / b, with b
-    the requests between first and last token at that moment. Requests that the client cut go on
-    unseen on some servers; their later tokens are not in it.
+    before the other, as the device worked through them. A token is spread over the gap before it,
+    but over no more than one and a half median gaps of its request. A decode step counts once for
+    the batch it served: each token weighs 1 / b, with b the requests between first and last token
+    at that moment. Requests that the client cut go on unseen on some servers; their later tokens
+    are not in it.
     """
     rows = run.requests.with_row_index("row").filter(
         pl.col("first_token_s").is_not_null() & pl.col("start_s").is_not_null()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,22 +48,23 @@ class ClockOffset:
 
 
 def clock_offset(
-    run: Run,
+    runs: Run | Sequence[Run],
     trace: Trace,
     *,
-    prefill_s: np.ndarray | None = None,
+    prefill_s: Callable[[np.ndarray], np.ndarray] | None = None,
     window_s: float | None = None,
 ) -> ClockOffset:
-    """Estimate the residual clock offset between a run and a trace.
+    """Estimate the residual clock offset between request logs and a trace.
 
     Parameters
     ----------
-    run : Run
-        Best one with a single stream, or with idle stretches at its ends.
+    runs : Run or sequence of Run
+        Best one with a single stream, or with idle stretches at its ends. Where levels follow one
+        another without a break, give them all: the load of a neighbour would be taken for noise.
     trace : Trace
-        Power samples that cover it.
-    prefill_s : numpy.ndarray, optional
-        Expected prefill time of each request (see `activity_of`).
+        Power samples that cover them.
+    prefill_s : callable, optional
+        Prompt tokens -> expected prefill seconds, such as `PrefillModel.predict`.
     window_s : float, optional
         Averaging window of the sensor; else 0.1 s for the instantaneous and 1 s for the averaged
         column.
@@ -77,19 +79,30 @@ def clock_offset(
     -----
     Power is explained by non-negative shares of step, decode and prefill rates, box-averaged with
     the sensor's window; r(lag) is the correlation of the best such mixture on a 10 ms grid within
-    5 s, refined by a parabola. A sensor that looks at only part of its window (25 of 100 ms)
-    shifts the result by half the unseen part.
+    5 s, refined by a parabola. A polled reading is 0 to 100 ms old, which blurs a single estimate
+    by about 15 ms; a sensor that looks at only part of its window (25 of 100 ms) shifts it by half
+    the unseen part.
     """
-    start, cautions = place(run, trace)
-    if start is None:
-        return ClockOffset(offset_s=None, peak=None, second=None, n=0, cautions=cautions)
-    seconds, watts, kind = _power(trace, start, run)
+    chosen = [runs] if isinstance(runs, Run) else list(runs)
+    placed: list[tuple[Run, float]] = []
+    cautions: list[Caution] = []
+    for run in chosen:
+        start, why = place(run, trace)
+        cautions += [note for note in why if note.code not in {n.code for n in cautions}]
+        if start is not None:
+            placed.append((run, start))
+    if not placed:
+        return ClockOffset(offset_s=None, peak=None, second=None, n=0, cautions=tuple(cautions))
+    origin = min(start for _, start in placed)
+    seconds, watts, kind = _power(trace, placed, origin)
     if len(seconds) < FEWEST_SAMPLES or np.ptp(watts) == 0:
         return _refused(0.0, 0.0, len(seconds))
     width = window_s or sensor_window(kind)
     lags = np.arange(-SEARCH_S, SEARCH_S + STEP_S / 2, STEP_S)
-    activity = activity_of(run, prefill_s)
-    score = np.array([_correlation(activity, seconds - lag, watts, width) for lag in lags])
+    activities = [
+        (activity_of(run, _expected(run, prefill_s)), start - origin) for run, start in placed
+    ]
+    score = np.array([_correlation(activities, seconds - lag, watts, width) for lag in lags])
     best = int(np.argmax(score))
     rivals = score[np.abs(lags - lags[best]) > RIVAL_BEYOND_S]
     peak, second = float(score[best]), float(rivals.max(initial=0.0))
@@ -115,27 +128,43 @@ def _refused(peak: float, second: float, n: int) -> ClockOffset:
     return ClockOffset(offset_s=None, peak=peak, second=second, n=n, cautions=(note,))
 
 
-def _power(trace: Trace, start: float, run: Run) -> tuple[np.ndarray, np.ndarray, str | None]:
-    """Sum power over GPUs, in seconds since the run's t0, within 5 s of the run."""
-    end = start + float(run.info.get("duration_s") or 0.0)
-    near = trace.samples.filter(
-        pl.col("time_epoch_s").is_between(start - SEARCH_S, end + SEARCH_S)
-        & pl.col("power_w").is_not_null()
-    )
-    if not near.height:
+def _expected(run: Run, prefill_s: Callable[[np.ndarray], np.ndarray] | None) -> np.ndarray | None:
+    if prefill_s is None:
+        return None
+    return prefill_s(run.requests["input_tokens"].cast(pl.Float64).fill_null(np.nan).to_numpy())
+
+
+def _power(
+    trace: Trace, placed: Sequence[tuple[Run, float]], origin: float
+) -> tuple[np.ndarray, np.ndarray, str | None]:
+    """Sum power over GPUs within 5 s of the runs, in seconds since the first one's t0."""
+    time = pl.col("time_epoch_s")
+    near = pl.lit(False)
+    for run, start in placed:
+        end = start + float(run.info.get("duration_s") or 0.0)
+        near |= time.is_between(start - SEARCH_S, end + SEARCH_S)
+    samples = trace.samples.filter(near & pl.col("power_w").is_not_null())
+    if not samples.height:
         return np.zeros(0), np.zeros(0), None
     who = pl.coalesce(pl.col("gpu_uuid"), pl.col("gpu_index").cast(pl.String), pl.lit("GPU"))
-    parts = near.with_columns(who.alias("_who")).partition_by("_who", maintain_order=True)
-    seconds = parts[0]["time_epoch_s"].to_numpy() - start
+    parts = samples.with_columns(who.alias("_who")).partition_by("_who", maintain_order=True)
+    seconds = parts[0]["time_epoch_s"].to_numpy() - origin
     watts = sum(
-        np.interp(seconds, part["time_epoch_s"].to_numpy() - start, part["power_w"].to_numpy())
+        np.interp(seconds, part["time_epoch_s"].to_numpy() - origin, part["power_w"].to_numpy())
         for part in parts
     )
     return seconds, np.asarray(watts), parts[0]["power_kind"][0]
 
 
-def _correlation(activity: Activity, seconds: np.ndarray, watts: np.ndarray, width: float) -> float:
-    rates = activity.regressors(seconds, width)
+def _correlation(
+    activities: Sequence[tuple[Activity, float]],
+    seconds: np.ndarray,
+    watts: np.ndarray,
+    width: float,
+) -> float:
+    rates = np.zeros((len(seconds), 3))
+    for activity, start in activities:
+        rates += activity.regressors(seconds - start, width)
     scale = rates.std(axis=0)
     usable = scale > 0
     if not usable.any():

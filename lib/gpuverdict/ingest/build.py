@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document
+from gpuverdict.ingest.values import number, positive, whole
 from gpuverdict.schema import (
     REQUESTS,
     RUN_FIELDS,
@@ -165,11 +166,11 @@ def integers(values: Iterable[Any], where: str) -> FloatArray:
         For a value that is no whole number or negative.
     """
     result = floats(values, where)
-    known = result[~np.isnan(result)]
-    if known.size and ((known != np.floor(known)) | (known < 0) | (known > 2**53)).any():
-        bad = int(
-            np.flatnonzero((result != np.floor(result)) & ~np.isnan(result) | (result < 0))[0]
-        )
+    with np.errstate(invalid="ignore"):
+        odd = (result != np.floor(result)) | (result < 0) | (result > 2**53)
+    odd &= ~np.isnan(result)
+    if odd.any():
+        bad = int(np.flatnonzero(odd)[0])
         raise LogFormatError(
             f"{where}[{bad}]", found=f"{result[bad]:g}", expected="a count of tokens"
         )
@@ -304,6 +305,7 @@ def build_run(
     unknown = set(facts) - set(RUN_FIELDS)
     if unknown:
         raise LogFormatError(document.name, found=f"unknown run facts {sorted(unknown)}")
+    facts = {name: _typed(name, value) for name, value in facts.items()}
     dropped_counts = {key: int(value) for key, value in (dropped or {}).items() if value}
     said = [*document.cautions, *cautions]
     summary = {
@@ -397,6 +399,30 @@ def build_run(
     unique = _without_repeats(said)
     facts["warnings"] = [item.code for item in unique]
     return Run(info=facts, requests=requests, gaps=gap_frame, cautions=unique)
+
+
+_WHOLE_FACTS = {
+    "gpu_count", "n_nodes", "tp", "pp", "dp", "ep", "max_concurrency", "stage_id", "repeat_no",
+    "order_no", "n_planned", "requested_input_tokens", "requested_output_tokens",
+}  # fmt: skip
+_REAL_FACTS = {"rate_rps", "burstiness", "t0_epoch_s", "measure_start_s", "measure_end_s"}
+_FLAG_FACTS = {"rate_unbounded", "streaming", "spec_decode", "unverified"}
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Keep a fact only as the type it must have: a log may hold anything in its place."""
+    if value is None:
+        return None
+    if name in _WHOLE_FACTS:
+        found = whole(value)
+        return found if found is not None and found >= 0 else None
+    if name in _REAL_FACTS:
+        return number(value)
+    if name == "duration_s":
+        return positive(value)
+    if name in _FLAG_FACTS:
+        return value if isinstance(value, bool) else None
+    return value if isinstance(value, str) else None
 
 
 def _common_length(

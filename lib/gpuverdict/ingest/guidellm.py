@@ -19,7 +19,7 @@ from ruamel.yaml.error import YAMLError
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
-from gpuverdict.ingest.values import first_known, mapping
+from gpuverdict.ingest.values import first_known, mapping, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -126,7 +126,7 @@ def _read_one(
     dropped: dict[str, int] = {}
     totals = _totals(benchmark)
     n_done = sum(name != "incomplete" for name, _ in rows)
-    n_made = sum(int(totals.get(name) or 0) for name in ("successful", "errored"))
+    n_made = sum(whole(totals.get(name)) or 0 for name in ("successful", "errored"))
     if rows and n_done < n_made:
         dropped["sampled_away"] = n_made - n_done
         cautions.append(caution("sampled_away", n=n_done, n_total=n_made))

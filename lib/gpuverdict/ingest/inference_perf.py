@@ -306,7 +306,9 @@ def _pauses(rows: _Rows, order: Sequence[int]) -> list[int]:
     long = [position for length, position in idle if length >= _PAUSE_S]
     short = [length for length, _ in idle if length < _PAUSE_S]
     # Light open-loop traffic rests as long between two requests: then nothing tells the stages.
-    if long and (not short or max(short) < 0.5 * _PAUSE_S) and len(long) < 0.2 * len(order):
+    sizes = np.diff([0, *long, len(order)])
+    rare = len(long) <= max(1.0, 0.2 * len(order))
+    if long and rare and sizes.min() > 1 and max(short, default=0.0) < 0.5 * _PAUSE_S:
         return long
     return []
 

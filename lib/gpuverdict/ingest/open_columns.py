@@ -458,7 +458,11 @@ def propose_columns(document: Document) -> dict[str, dict[str, str | None]]:
     >>> propose_columns(table)["首字延迟(ms)"]
     {'to': 'ttft_s', 'unit': 'ms'}
     """
-    header = _header(document)
+    try:
+        header = _header(document)
+    except LogFormatError:
+        # Text that is damaged has no header; why it cannot be read is said elsewhere.
+        return {}
     proposal: dict[str, dict[str, str | None]] = {}
     taken: set[str] = set()
     for name in header:

@@ -104,13 +104,14 @@ def _read_one(
     gaps = Gaps.from_lists(list_of(record, "itls", where), kind, f"{where}: itls")
     lengths = integers(list_of(record, "output_lens", where), f"{where}: output_lens")
     errors = [str(e) if e else None for e in record.get("errors") or [None] * len(ttft)]
-    gaps, ttft, counts, explained = split_gaps(gaps, ttft, lengths, chat=False, where=where)
+    sizes = {"ttfts": len(ttft), "itls": len(gaps.lengths), "output_lens": len(lengths),
+             "errors": len(errors)}  # fmt: skip
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{key} {size}" for key, size in sizes.items())
+        raise LogFormatError(where, found=f"lists of unequal length ({listed})",
+                             expected="one entry a request in each")  # fmt: skip
+    gaps, ttft, counts, explained = split_gaps(gaps, ttft, lengths, chat=False)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
-    if len(errors) != len(ttft):
-        raise LogFormatError(
-            where, found=f"lists of unequal length (ttfts {len(ttft)}, errors {len(errors)})",
-            expected="one entry a request in each",
-        )  # fmt: skip
     failed = np.array([error is not None for error in errors], dtype=bool)
     silent = ~failed & (ttft == 0)
     answered = ~failed & ~silent

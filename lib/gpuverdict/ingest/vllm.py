@@ -126,11 +126,12 @@ def read_record(
             dropped=dropped,
             cautions=said,
         )
+    _check_lengths(record, where)
     ttft = floats(record["ttfts"], f"{where}: ttfts")
     output = integers(list_of(record, "output_lens", where), f"{where}: output_lens")
     chat = "chat" in f"{record.get('endpoint_type')} {record.get('backend')}"
     gaps = Gaps.from_lists(list_of(record, "itls", where), "chunk", f"{where}: itls")
-    gaps, ttft, counts, explained = split_gaps(gaps, ttft, output, chat=chat, where=where)
+    gaps, ttft, counts, explained = split_gaps(gaps, ttft, output, chat=chat)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
     said.extend(_chunk_cautions(gaps, output))
     columns: dict[str, Any] = {
@@ -180,6 +181,21 @@ def read_record(
         cautions=said,
         clock_offset_s=None,
     )
+
+
+_LISTS = ("ttfts", "itls", "output_lens", "input_lens", "start_times", "latencies", "queue_times",
+          "server_queue_times", "errors")  # fmt: skip
+
+
+def _check_lengths(record: Mapping[str, Any], where: str) -> None:
+    lengths = {key: len(record[key]) for key in _LISTS if isinstance(record.get(key), list)}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{key} {length}" for key, length in lengths.items())
+        raise LogFormatError(
+            where,
+            found=f"lists of unequal length ({listed})",
+            expected="one entry a request in each",
+        )
 
 
 def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[str, Any]:
@@ -309,7 +325,7 @@ def _end_epoch(date: Any, zone: str | None, where: str) -> float | None:
 
 
 def split_gaps(
-    gaps: Gaps, ttft: Any, output: Any, *, chat: bool, where: str
+    gaps: Gaps, ttft: Any, output: Any, *, chat: bool
 ) -> tuple[Gaps, Any, dict[str, int], dict[str, str]]:
     """Take out of the gap lists what is no gap between two tokens.
 
@@ -323,13 +339,6 @@ def split_gaps(
         The gaps, the TTFT, counts by reason, and the explanations of the tool's own figures.
     """
     lengths = gaps.lengths
-    if len(lengths) != len(ttft) or len(output) != len(ttft):
-        raise LogFormatError(
-            where,
-            found=f"lists of unequal length (ttfts {len(ttft)}, itls {len(lengths)}, output_lens "
-            f"{len(output)})",
-            expected="one entry a request in each",
-        )
     explained = {"tpot_s": "reported_past_last_token", "e2e_s": "reported_past_last_token"}
     firsts = gaps.nth_s(0)
     filled = (lengths > 0) & (ttft > 0)

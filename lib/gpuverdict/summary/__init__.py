@@ -8,8 +8,9 @@ pandas, in long form (`schema.SUMMARY`).
 from __future__ import annotations
 
 from gpuverdict.summary.campaign import Summary, summarize, summarize_measured
+from gpuverdict.summary.distributions import Row
 from gpuverdict.summary.listing import summary_rows, summary_text
-from gpuverdict.summary.run_rows import Row, run_rows
+from gpuverdict.summary.run_rows import run_rows
 
 __all__ = [
     "Row",

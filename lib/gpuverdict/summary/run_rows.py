@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,48 +11,14 @@ import polars as pl
 from gpuverdict.errors import Caution
 from gpuverdict.phases import split_phases
 from gpuverdict.schema import METRICS, Run
-from gpuverdict.steady import (
-    Window,
-    below_peak_ratio,
-    in_flight,
-    mean_concurrency,
-    requests_in_window,
-    tokens_in_window,
-)
-from gpuverdict.steady.flight import time_mean
+from gpuverdict.steady import Window, requests_in_window, tokens_in_window
+from gpuverdict.summary.distributions import Row, distribution_rows, statistic_rows
+from gpuverdict.summary.load import load_rows, one_at_a_time
 from gpuverdict.text import caution
 
-__all__ = [
-    "MIN_TPOT_TOKENS",
-    "Row",
-    "Slo",
-    "distribution_rows",
-    "phase_rows",
-    "reported_rows",
-    "run_rows",
-]
-
-# A request of fewer tokens gives a TPOT that is mostly rounding; it stays in the mean.
-MIN_TPOT_TOKENS = 8
-# Median gap below this share of the mean: several tokens share an event, percentiles mean nothing.
-BURSTY_SHARE = 0.2
-# Gaps that cover this share of the tokens are one token a chunk (a few events may merge).
-ONE_TOKEN_SHARE = 0.98
-
-_QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
+__all__ = ["Slo", "phase_rows", "reported_rows", "run_rows"]
 
 Slo = Mapping[str, Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One number of one run; `value` is None where it cannot be known, with a caution."""
-
-    metric: str
-    statistic: str
-    value: float | None
-    n: int
-    cautions: tuple[Caution, ...] = ()
 
 
 def run_rows(
@@ -92,10 +57,10 @@ def run_rows(
     ok = sent.filter(pl.col("status") == "ok").sort("request_index")
     if skip_first:
         ok = ok.filter(pl.col("request_index") >= _nth_index(sent, skip_first))
-    rows = distribution_rows(ok, run, window)
+    rows = distribution_rows(ok, sent, run, window)
     rows += _rates(run, window, sent, gpus)
     rows += _unloaded(run, ok)
-    rows += _shares(run, window, sent)
+    rows += load_rows(run, window, sent)
     rows.append(_goodput(ok, sent, window, slo))
     return rows
 
@@ -103,166 +68,6 @@ def run_rows(
 def _nth_index(sent: pl.DataFrame, skip: int) -> int:
     order = sent["request_index"].sort()
     return int(order[skip]) if skip < order.len() else int(order[-1]) + 1
-
-
-def distribution_rows(ok: pl.DataFrame, run: Run, window: Window) -> list[Row]:
-    """Compute the rows of the metrics that have one value a request or gap."""
-    none_ok = (caution("no_successful_request"),) if ok.is_empty() else ()
-    rows = _stats("ttft_s", ok["ttft_s"], none_ok or _not_streamed(run, ok))
-    rows += _tpot(ok, none_ok or _not_streamed(run, ok))
-    rows += _gaps(ok, run, none_ok)
-    rows += _stats("e2e_s", ok["e2e_s"], none_ok)
-    normalized = ok.filter(pl.col("output_tokens") > 0)
-    rows += _stats(
-        "normalized_e2e_s_per_token", normalized["e2e_s"] / normalized["output_tokens"], none_ok
-    )
-    return rows
-
-
-def _not_streamed(run: Run, ok: pl.DataFrame) -> tuple[Caution, ...]:
-    if run.info.get("streaming") is False or ok["ttft_s"].null_count() == ok.height:
-        return (caution("not_streamed"),)
-    return ()
-
-
-def _stats(
-    metric: str,
-    values: pl.Series,
-    cautions: tuple[Caution, ...] = (),
-    *,
-    quantile_values: pl.Series | None = None,
-    quantile_cautions: tuple[Caution, ...] = (),
-) -> list[Row]:
-    moments = values.drop_nulls().to_numpy()
-    tail = moments if quantile_values is None else quantile_values.drop_nulls().to_numpy()
-    rows = []
-    n = int(moments.size)
-    if n == 0 and not cautions:
-        cautions = (caution("not_in_log", metric=metric),)
-    simple = {
-        "mean": float(moments.mean()) if n else None,
-        "std": float(moments.std(ddof=1)) if n > 1 else None,
-        "min": float(moments.min()) if n else None,
-        "max": float(moments.max()) if n else None,
-    }
-    own: tuple[Caution, ...] = cautions if n == 0 else ()
-    for statistic, value in simple.items():
-        extra = (caution("needs_two", metric=metric),) if statistic == "std" and n == 1 else ()
-        rows.append(Row(metric=metric, statistic=statistic, value=value, n=n, cautions=own + extra))
-    m = int(tail.size)
-    points = np.quantile(tail, [q for _, q in _QUANTILES]) if m else [None] * len(_QUANTILES)
-    for (statistic, q), point in zip(_QUANTILES, points, strict=True):
-        said = quantile_cautions
-        if m and q > 0.5 and m * (1 - q) < 5:
-            said = (*said, caution("tail_under_sampled", statistic=statistic, n=m,
-                                     needed=int(np.ceil(5 / (1 - q) - 1e-9))))  # fmt: skip
-        elif m and q == 0.5 and m < 10:
-            said = (*said, caution("few_requests", n=m))
-        rows.append(
-            Row(
-                metric=metric,
-                statistic=statistic,
-                value=None if point is None else float(point),
-                n=m,
-                cautions=(own or cautions if m == 0 else ()) + said,
-            )
-        )
-    return rows
-
-
-def _tpot(ok: pl.DataFrame, cautions: tuple[Caution, ...]) -> list[Row]:
-    defined = ok.filter(pl.col("tpot_s").is_not_null())
-    long_enough = defined.filter(pl.col("output_tokens") >= MIN_TPOT_TOKENS)
-    quantile_cautions: tuple[Caution, ...] = ()
-    if long_enough.is_empty() and not defined.is_empty():
-        long_enough = defined
-        quantile_cautions = (caution("tpot_of_short_outputs", tokens=MIN_TPOT_TOKENS),)
-    undefined = ok.height - defined.height
-    said = (
-        (caution("tpot_undefined", n=undefined, total=ok.height),)
-        if undefined and not cautions
-        else ()
-    )
-    rows = _stats(
-        "tpot_s", defined["tpot_s"], cautions or said,
-        quantile_values=long_enough["tpot_s"], quantile_cautions=quantile_cautions,
-    )  # fmt: skip
-    if said:
-        rows = [_with(row, said) for row in rows]
-    spans = defined.select(
-        span=(pl.col("last_token_s") - pl.col("first_token_s")).fill_null(
-            pl.col("tpot_s") * (pl.col("output_tokens") - 1)),
-        steps=pl.col("output_tokens") - 1,
-    )  # fmt: skip
-    steps = int(spans["steps"].sum())
-    weighted = float(spans["span"].sum()) / steps if steps else None
-    empty_said = () if steps else cautions or said or (caution("not_in_log", metric="tpot_s"),)
-    rows.append(
-        Row(metric="tpot_token_weighted_s", statistic="value", value=weighted,
-            n=defined.height, cautions=empty_said)
-    )  # fmt: skip
-    fast = next(r.value for r in rows if r.statistic == "p50")
-    rows.append(
-        Row(metric="decode_tokens_per_s", statistic="value", value=1 / fast if fast else None,
-            n=long_enough.height,
-            cautions=(caution("user_perceived"),) if fast else cautions or said)
-    )  # fmt: skip
-    return rows
-
-
-def _with(row: Row, cautions: Iterable[Caution]) -> Row:
-    known = {c.code for c in row.cautions}
-    extra = tuple(c for c in cautions if c.code not in known)
-    return Row(metric=row.metric, statistic=row.statistic, value=row.value, n=row.n,
-               cautions=row.cautions + extra)  # fmt: skip
-
-
-def _gaps(ok: pl.DataFrame, run: Run, none_ok: tuple[Caution, ...]) -> list[Row]:
-    gaps = run.gaps.filter(pl.col("gaps_s").list.len() > 0).join(
-        ok.select("request_index", "output_tokens"), on="request_index", how="semi"
-    )
-    if gaps.is_empty():
-        absent = none_ok or (caution("no_gaps_in_log"),)
-        return [*_stats("itl_s", pl.Series([], dtype=pl.Float64), absent),
-                *_stats("chunk_gap_s", pl.Series([], dtype=pl.Float64), absent)]  # fmt: skip
-    kinds = set(gaps["gap_kind"].drop_nulls())
-    # `explode` on one column keeps memory at the size of the gaps themselves.
-    flat = gaps["gaps_s"].explode()
-    events = flat.len()
-    tokens = int(
-        ok.join(gaps.select("request_index"), on="request_index", how="semi")
-        .select((pl.col("output_tokens") - 1).clip(0).sum())
-        .item()
-    )
-    rows = []
-    bursty: tuple[Caution, ...] = ()
-    mean = float(flat.mean() or 0.0)  # type: ignore[arg-type]
-    median = float(flat.median() or 0.0)  # type: ignore[arg-type]
-    if median < BURSTY_SHARE * mean:
-        bursty = (caution("bursty_gaps", median_s=median, mean_s=mean),)
-    one_token = kinds <= {"token_true"} or (
-        kinds <= {"chunk"} and events >= ONE_TOKEN_SHARE * tokens
-    )
-    if one_token:
-        rows += _suppressed("itl_s", flat, bursty)
-    else:
-        reason = caution("gaps_are_not_tokens", kind="/".join(sorted(kinds)) or "unknown",
-                         events=events, tokens=tokens)  # fmt: skip
-        rows += _stats("itl_s", pl.Series([], dtype=pl.Float64), (reason,))
-    rows += _suppressed("chunk_gap_s", flat, bursty)
-    return rows
-
-
-def _suppressed(metric: str, values: pl.Series, bursty: tuple[Caution, ...]) -> list[Row]:
-    rows = _stats(metric, values)
-    if not bursty:
-        return rows
-    keep = {"mean", "std", "min", "max"}
-    return [
-        row if row.statistic in keep
-        else Row(metric=metric, statistic=row.statistic, value=None, n=row.n, cautions=bursty)
-        for row in rows
-    ]  # fmt: skip
 
 
 def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> list[Row]:
@@ -319,14 +124,17 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
 
 def _unloaded(run: Run, ok: pl.DataFrame) -> list[Row]:
     """Prefill rate of a run with one request at a time; null under load, where TTFT is a queue."""
-    flight = in_flight(run)
-    stated = run.info.get("max_concurrency")
-    peak = int(flight["n"].max() or 0) if flight.height else None  # type: ignore[arg-type]
-    alone = peak == 1 if peak is not None else stated == 1
     name = "prefill_tokens_per_s"
-    if not alone:
-        return [Row(metric=name, statistic="value", value=None, n=0,
-                    cautions=(caution("prefill_under_load"),))]  # fmt: skip
+    if not one_at_a_time(run):
+        return [
+            Row(
+                metric=name,
+                statistic="value",
+                value=None,
+                n=0,
+                cautions=(caution("prefill_under_load"),),
+            )
+        ]
     known = ok.filter(pl.col("ttft_s") > 0, pl.col("input_tokens") > 0)
     computed = known["input_tokens"] - known["cached_input_tokens"].fill_null(0)
     cached = bool((known["cached_input_tokens"].fill_null(0) > 0).any())
@@ -338,61 +146,6 @@ def _unloaded(run: Run, ok: pl.DataFrame) -> list[Row]:
         Row(metric=name, statistic="value", value=float(np.median(rates)) if rates.size else None,
             n=int(rates.size), cautions=tuple(said))
     ]  # fmt: skip
-
-
-def _shares(run: Run, window: Window, sent: pl.DataFrame) -> list[Row]:
-    n = sent.height
-    none = (caution("not_in_log", metric="error_ratio"),) if not n else ()
-    failed = int(sent["status"].is_in(["error", "empty"]).sum())
-    empties = int((sent["status"] == "empty").sum())
-    rows = [
-        Row(
-            metric="error_ratio",
-            statistic="value",
-            value=failed / n if n else None,
-            n=n,
-            cautions=none,
-        ),
-        Row(
-            metric="empty_ratio",
-            statistic="value",
-            value=empties / n if n else None,
-            n=n,
-            cautions=none,
-        ),
-    ]
-    streams = mean_concurrency(run, window)
-    no_starts = (caution("no_start_times"),)
-    rows.append(
-        Row(metric="concurrency", statistic="value", value=streams, n=n,
-            cautions=no_starts if streams is None else ())
-    )  # fmt: skip
-    below = below_peak_ratio(run)
-    rows.append(
-        Row(metric="below_peak_ratio", statistic="value", value=below, n=n,
-            cautions=no_starts if below is None else ())
-    )  # fmt: skip
-    batch = decoding_batch(run, window)
-    rows.append(
-        Row(metric="decode_batch", statistic="value", value=batch, n=n,
-            cautions=no_starts if batch is None else ())
-    )  # fmt: skip
-    return rows
-
-
-def decoding_batch(run: Run, window: Window) -> float | None:
-    """Time mean over the window of the requests between their first and their last token."""
-    from gpuverdict.steady.flight import step_function
-
-    known = run.requests.filter(
-        pl.col("first_token_s").is_not_null(), pl.col("last_token_s").is_not_null()
-    )
-    if known.is_empty() or window.end_s is None:
-        return None
-    times, count = step_function(
-        known["first_token_s"].to_numpy(), known["last_token_s"].to_numpy()
-    )
-    return time_mean(times, count, window.start_s, window.end_s)
 
 
 def _goodput(ok: pl.DataFrame, sent: pl.DataFrame, window: Window, slo: Slo | None) -> Row:
@@ -453,7 +206,7 @@ def phase_rows(run: Run, window: Window, probes: Sequence[Run]) -> list[Row]:
     inside = requests_in_window(run, window).filter(pl.col("status") == "ok")
     excess = phases.requests.join(inside.select("request_index"), on="request_index", how="semi")
     said = phases.prefill.cautions
-    rows = _stats(
+    rows = statistic_rows(
         "scheduling_excess_s", excess["scheduling_excess_s"], said, quantile_cautions=said
     )
     step = phases.decode_step_s
