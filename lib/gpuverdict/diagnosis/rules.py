@@ -157,7 +157,10 @@ def _bandwidth_bound(s: Situation) -> Hit | None:
     if s.step_s is None or s.step_bytes is None or s.bandwidth_bytes_per_s is None:
         return None
     share = s.step_bytes / s.step_s / s.bandwidth_bytes_per_s
-    if share < BANDWIDTH_BOUND or (s.gpu_util_ratio is not None and s.gpu_util_ratio < BUSY):
+    # Above 1 the label or the model is wrong, and that is said elsewhere.
+    if not BANDWIDTH_BOUND <= share <= 1 or (
+        s.gpu_util_ratio is not None and s.gpu_util_ratio < BUSY
+    ):
         return None
     return share, _finding("binds_bandwidth", s, share=share, step_ms=1e3 * s.step_s)
 
