@@ -19,14 +19,14 @@ import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from gpuverdict import recognise
 from gpuverdict.campaign import Campaign, InputFile
-from gpuverdict.errors import Caution, GpuverdictError, LogFormatError
+from gpuverdict.errors import CampaignError, Caution, GpuverdictError, LogFormatError
 from gpuverdict.files import ReadOptions
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
 from gpuverdict.text import caution
@@ -39,10 +39,15 @@ __all__ = [
     "dump_cautions",
     "file_digest",
     "ingest_files",
+    "is_stored",
     "load_cautions",
+    "package_versions",
 ]
 
-_READING = ("files.py", "recognise.py", "schema.py", "ingest", "telemetry")
+_PACKAGES = ("gpuverdict", "numpy", "pandas", "polars", "scipy", "statsmodels", "matplotlib",
+             "seaborn", "papermill", "nbconvert")  # fmt: skip
+
+_READING = ("files", "recognise.py", "schema.py", "ingest", "telemetry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +103,12 @@ def default_store(campaign: Campaign) -> Path:
     except OSError:
         name = hashlib.sha256(str(campaign.root.resolve()).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"gpuverdict-store-{name}"
+
+
+@functools.cache
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages a result rests on."""
+    return {name: metadata.version(name) for name in _PACKAGES}
 
 
 @functools.cache
@@ -197,10 +208,17 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
     try:
         digest = file_digest(file.path)
         folder = store / _key(digest, file.options)
-        if not (folder / "entry.json").is_file():
-            _write(folder, recognise.read_any(file.path, file.options))
+        if not _is_whole(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            # Here, since an unchanged campaign is recognised without the readers.
+            from gpuverdict.recognise import read_any
+
+            _write(folder, read_any(file.path, file.options))
     except GpuverdictError as problem:
         return digest, str(problem)
+    except OSError as problem:
+        reason = str(problem.strerror or problem).lower()
+        return digest, str(CampaignError(store, found=reason, expected="a store to write to"))
     except MemoryError:
         return digest, str(
             LogFormatError(file.path, found="more than fits in memory", expected="a smaller file")
@@ -208,10 +226,26 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
     return digest, None
 
 
+def is_stored(digest: str, options: ReadOptions, store: Path) -> bool:
+    """Tell whether a file of this hash, read in this way, is in the store already."""
+    return _is_whole(store / _key(digest, options))
+
+
 def _key(digest: str, options: ReadOptions) -> str:
     stated = json.dumps(dataclasses.asdict(options), sort_keys=True, default=str)
     text = f"{digest}\n{stated}\n{code_digest(_READING)}"
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_whole(folder: Path) -> bool:
+    """Tell whether an entry is there with all of its files as they were written."""
+    try:
+        listing = json.loads((folder / "entry.json").read_text(encoding="utf-8"))
+        return all(
+            (folder / name).stat().st_size == size for name, size in listing["sizes"].items()
+        )
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return False
 
 
 def _write(folder: Path, items: list[Any]) -> None:
@@ -241,15 +275,17 @@ def _write(folder: Path, items: list[Any]) -> None:
         for number, frame in enumerate(frames):
             frame.write_parquet(work / f"frame-{number}.parquet", compression="lz4")
             listing["frames"].append("metrics" if "value" in frame.columns else "inventory")
+        listing["sizes"] = {path.name: path.stat().st_size for path in sorted(work.iterdir())}
         (work / "entry.json").write_text(
-            json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False)
+            json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False),
+            encoding="utf-8",
         )
         # mkdtemp makes a private folder; a shared store must stay readable by its other users.
         work.chmod(0o755)
         try:
             os.rename(work, folder)
         except OSError:
-            if not (folder / "entry.json").is_file():
+            if not _is_whole(folder):
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -270,7 +306,7 @@ def _entry(file: InputFile, result: tuple[str, str | None], store: Path) -> Entr
     if error is not None:
         return Entry(file=file, sha256=digest, error=error)
     folder = store / _key(digest, file.options)
-    listing = json.loads((folder / "entry.json").read_text())
+    listing = json.loads((folder / "entry.json").read_text(encoding="utf-8"))
     frames = {
         kind: pl.read_parquet(folder / f"frame-{number}.parquet")
         for number, kind in enumerate(listing["frames"])

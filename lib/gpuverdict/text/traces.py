@@ -38,12 +38,12 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "clock_step": {
         "en": (
-            "The clock of {name} was set back (from {before} to {after}): the {n} samples after it "
+            "The clock of {name} was set (it went from {before} to {after}): the {n} samples after it "
             "keep their values but have no time.",
             "Joins use the part before the step. Keep the clock disciplined during a test.",
         ),
         "zh": (
-            "{name} 的时钟被拨回（从 {before} 到 {after}）：其后的 {n} 个样本保留数值，但没有时间。",
+            "{name} 的时钟被调整（从 {before} 跳到 {after}）：其后的 {n} 个样本保留数值，但没有时间。",
             "只用跳变之前的部分做对齐；测试期间请保持时钟同步。",
         ),
     },
@@ -611,6 +611,16 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "只有 {found} 个并发档位有功率样本，按阶段拆分能耗至少需要 {needed} 个。",
             "请至少扫三个档位，例如 1、8、32 路并发。",
+        ),
+    },
+    "recorder_killed": {
+        "en": (
+            "{name} has no closing line: the recorder was killed; every row in it is whole.",
+            "Stop it with Ctrl-C or SIGTERM.",
+        ),
+        "zh": (
+            "{name} 没有结束行：记录器被强制终止；其中每一行都是完整的。",
+            "请用 Ctrl-C 或 SIGTERM 停止。",
         ),
     },
 }

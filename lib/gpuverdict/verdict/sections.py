@@ -7,9 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from gpuverdict.align import place
 from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.capacity import arm_curve, common_grid
 from gpuverdict.curves import CurveComparison, CurveFit, compare_curves
+from gpuverdict.energy import measure_idle, phase_energy
 from gpuverdict.health import Health
 from gpuverdict.measured import Measured
 from gpuverdict.summary import Summary
@@ -41,8 +43,15 @@ def comparison_curves(
     return out
 
 
-def energy_section(summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
-    """Give energy and power of each arm and level: mean over runs, and how many runs have it."""
+def energy_section(measured: Measured, summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
+    """Give the energy of both arms by level and by phase.
+
+    Returns
+    -------
+    dict
+        arm -> `levels` (mean over runs of power, energy and energy a token, with the number of runs
+        that have it), `idle_w` and `phases` (`energy.phase_energy`; null values say why).
+    """
     frame = summary.frame
     wanted = frame[
         (frame.window == "steady")
@@ -60,8 +69,22 @@ def energy_section(summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
             "mean": float(known.mean()) if len(known) else None, "n": len(known),
             "unit": rows.unit.iloc[0], "missing": reasons if len(known) < len(rows) else [],
         }  # fmt: skip
-        out.setdefault(str(arm), []).append(entry)
+        out.setdefault(str(arm), {"levels": []})["levels"].append(entry)
+    for arm in (spec.baseline, str(spec.candidate)):
+        out.setdefault(arm, {"levels": []}).update(_phases(measured, arm))
     return out
+
+
+def _phases(measured: Measured, arm: str) -> dict[str, Any]:
+    """Energy by phase from the first trace that lies beside runs of the arm."""
+    runs = [run.stored.load() for run in measured.runs_of(arm)]
+    probes = [probe.load() for probe in measured.probes[arm]]
+    for trace in measured.traces[arm]:
+        beside = [run for run in runs if place(run, trace)[0] is not None]
+        if beside:
+            idle = measure_idle([*beside, *probes], trace)
+            return {"idle_w": idle, "phases": phase_energy(beside, trace, idle, probes=probes)}
+    return {"idle_w": None, "phases": {}}
 
 
 def health_section(health: Health, spec: ComparisonSpec) -> list[dict[str, Any]]:
