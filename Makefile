@@ -36,7 +36,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 calibrate: $(VENV)/.dev
-	$(BIN)/python tests/calibration/table.py
+	$(BIN)/python -m tests.calibration.table
 	$(BIN)/python -m pytest -n 2 -m nightly tests/calibration
 
 bench: $(VENV)/.dev

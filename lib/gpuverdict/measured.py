@@ -159,7 +159,10 @@ def measure(
         if entry.sha256:
             inputs[path] = entry.sha256
         if entry.error is not None:
+            # A reader knows the file's name only; two arms may hold files of one name.
             error = entry.error.replace(str(file.path), path)
+            if error.startswith(file.path.name):
+                error = path + error.removeprefix(file.path.name)
             lost.append(Lost(arm=arm, role=file.role, path=path, error=error))
         else:
             by_arm[arm].append(entry)

@@ -26,7 +26,7 @@ import polars as pl
 
 from gpuverdict import recognise
 from gpuverdict.campaign import Campaign, InputFile
-from gpuverdict.errors import Caution, GpuverdictError, LogFormatError
+from gpuverdict.errors import CampaignError, Caution, GpuverdictError, LogFormatError
 from gpuverdict.files import ReadOptions
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
 from gpuverdict.text import caution
@@ -42,7 +42,7 @@ __all__ = [
     "load_cautions",
 ]
 
-_READING = ("files.py", "recognise.py", "schema.py", "ingest", "telemetry")
+_READING = ("files", "recognise.py", "schema.py", "ingest", "telemetry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +197,14 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
     try:
         digest = file_digest(file.path)
         folder = store / _key(digest, file.options)
-        if not (folder / "entry.json").is_file():
+        if not _is_whole(folder):
+            shutil.rmtree(folder, ignore_errors=True)
             _write(folder, recognise.read_any(file.path, file.options))
     except GpuverdictError as problem:
         return digest, str(problem)
+    except OSError as problem:
+        reason = str(problem.strerror or problem).lower()
+        return digest, str(CampaignError(store, found=reason, expected="a store to write to"))
     except MemoryError:
         return digest, str(
             LogFormatError(file.path, found="more than fits in memory", expected="a smaller file")
@@ -212,6 +216,17 @@ def _key(digest: str, options: ReadOptions) -> str:
     stated = json.dumps(dataclasses.asdict(options), sort_keys=True, default=str)
     text = f"{digest}\n{stated}\n{code_digest(_READING)}"
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_whole(folder: Path) -> bool:
+    """Tell whether an entry is there with all of its files as they were written."""
+    try:
+        listing = json.loads((folder / "entry.json").read_text(encoding="utf-8"))
+        return all(
+            (folder / name).stat().st_size == size for name, size in listing["sizes"].items()
+        )
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return False
 
 
 def _write(folder: Path, items: list[Any]) -> None:
@@ -241,15 +256,17 @@ def _write(folder: Path, items: list[Any]) -> None:
         for number, frame in enumerate(frames):
             frame.write_parquet(work / f"frame-{number}.parquet", compression="lz4")
             listing["frames"].append("metrics" if "value" in frame.columns else "inventory")
+        listing["sizes"] = {path.name: path.stat().st_size for path in sorted(work.iterdir())}
         (work / "entry.json").write_text(
-            json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False)
+            json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False),
+            encoding="utf-8",
         )
         # mkdtemp makes a private folder; a shared store must stay readable by its other users.
         work.chmod(0o755)
         try:
             os.rename(work, folder)
         except OSError:
-            if not (folder / "entry.json").is_file():
+            if not _is_whole(folder):
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -270,7 +287,7 @@ def _entry(file: InputFile, result: tuple[str, str | None], store: Path) -> Entr
     if error is not None:
         return Entry(file=file, sha256=digest, error=error)
     folder = store / _key(digest, file.options)
-    listing = json.loads((folder / "entry.json").read_text())
+    listing = json.loads((folder / "entry.json").read_text(encoding="utf-8"))
     frames = {
         kind: pl.read_parquet(folder / f"frame-{number}.parquet")
         for number, kind in enumerate(listing["frames"])

@@ -145,7 +145,9 @@ def main(wide: bool = False) -> None:
     spent = {n: large(n) for n in sizes}
     few, many = sizes
     slope = (spent[many][0] / many) / (spent[few][0] / few)
-    row(f"{many} x 20,000 requests x 199 gaps: peak memory", f"{spent[many][1]:.0f} MiB", "2048 MiB")
+    row(
+        f"{many} x 20,000 requests x 199 gaps: peak memory", f"{spent[many][1]:.0f} MiB", "2048 MiB"
+    )
     row(f"time a file, {many} files / {few} files", f"{slope:.2f}x", "within 15 %")
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\n(this process: {own:.0f} MiB)")

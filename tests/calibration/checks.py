@@ -29,21 +29,24 @@ __all__ = ["CHECKS", "Check", "Reached"]
 
 
 class Reached(NamedTuple):
-    """A share with the number of draws it rests on."""
+    """A share with the number of draws it rests on, or a mean with its own error."""
 
     value: float
     n: int
+    spread: float | None = None
 
     @property
     def error(self) -> float:
-        """Standard error of the share."""
+        """Standard error of the value."""
+        if self.spread is not None:
+            return self.spread
         share = min(max(self.value, 0.5 / self.n), 1 - 0.5 / self.n)
         return math.sqrt(share * (1 - share) / self.n)
 
 
 @dataclass(frozen=True)
 class Check:
-    """One row of the calibration table; bounds are fractions."""
+    """One row of the calibration table; bounds are fractions, or in `unit` where that is no %."""
 
     target: int
     name: str
@@ -52,6 +55,7 @@ class Check:
     run: Callable[[int, np.random.Generator], Reached]
     fast: int = 6000
     nightly: int = 40_000
+    unit: str = "%"
 
     def reach(self, *, nightly: bool = False) -> Reached:
         """Draw and judge; the seed follows from the name."""

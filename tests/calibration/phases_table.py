@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import polars as pl
 from tests.unit.guidellm_raw import as_run, raw_levels
 from tests.unit.vllm_raw import CLIENTS, client_truth, vllm_run
 
+from gpuverdict import read_run
+from gpuverdict.errors import GpuverdictError
 from gpuverdict.phases import decode_batch, fit_itl, fit_prefill, split_phases
 from gpuverdict.schema import Run
 from gpuverdict.steady import find_windows
@@ -109,6 +112,62 @@ def client_rows(profile: str) -> dict[str, Any]:
     }
 
 
+def _log_of(folder: Path) -> Run | None:
+    """The run of the request log in a case's folder, by the shipped readers."""
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or path.name.startswith(("manifest", "truth", "server_metrics")):
+            continue
+        try:
+            runs = read_run(path)
+        except GpuverdictError:
+            continue
+        if runs and runs[0].requests.height:
+            return runs[0]
+    return None
+
+
+def every_case() -> list[dict[str, Any]]:
+    """Each normal case of each mocked client: means over requests, ours beside the server's."""
+    found = []
+    probes: dict[tuple[str, str], Run] = {}
+    pattern = re.compile(r"(?P<profile>.+)_c(?P<streams>\d+)(_r\d+)?$")
+    folders = [
+        (match, folder)
+        for folder in sorted(CLIENTS.glob("*/*_c*"))
+        if (match := pattern.match(folder.name)) and not folder.name.startswith("edge")
+    ]
+    # One stream first: it is the probe of the other levels.
+    for match, folder in sorted(folders, key=lambda item: int(item[0]["streams"])):
+        run = _log_of(folder)
+        if run is None:
+            continue
+        streams = int(match["streams"])
+        key = (folder.parent.name, match["profile"])
+        if streams == 1:
+            probes.setdefault(key, run)
+        truth, rows = client_truth(folder)
+        # Warm-up and validation requests of the tools ask for fewer tokens.
+        asked = max(row["output_tokens"] for row in rows)
+        rows = [r for r in rows if r["end"] == "length" and r["output_tokens"] == asked]
+        (window,) = find_windows([run], streams)
+        phases = split_phases(run, probes.get(key), window)
+        ok = phases.requests.filter(pl.col("status") == "ok")
+        batch = float(np.mean([r["prompt_tokens"] + r["output_tokens"] / 2 for r in rows]))
+        found.append(
+            {
+                "case": f"{folder.parent.name}/{folder.name}",
+                "streams": streams,
+                "decode": ok["decode_s"].mean(),
+                "true_decode": float(np.mean([r["t_last"] - r["t_first"] for r in rows])),
+                "step": phases.decode_step_s.value,
+                "true_step": truth["alpha"] + streams * (truth["beta"] + truth["gamma"] * batch),
+                "excess": ok["scheduling_excess_s"].mean(),
+                "wait": float(np.mean([r["t_sched"] - r["t_arrival"] for r in rows])),
+            }
+        )
+    return found
+
+
 def main() -> int:
     out = sys.stdout.write
     truth = server_rows()
@@ -140,6 +199,14 @@ def main() -> int:
             shown = "-" if ours is None else f"{1e3 * ours:.2f}"
             out(f"  {streams:>3} streams: step {shown} / {1e3 * true:.2f} ms")
             out(f", mean TPOT {1e3 * tpot:.2f} ms\n")
+    out("\nEvery normal case, shipped readers, means in ms (ours / server)\n")
+    for row in every_case():
+        pairs = (("decode", "true_decode"), ("step", "true_step"), ("excess", "wait"))
+        shown = " | ".join(
+            f"{a} {'-' if row[a] is None else f'{1e3 * row[a]:.2f}'} / {1e3 * row[b]:.2f}"
+            for a, b in pairs
+        )
+        out(f"{row['case']:<48} {shown}\n")
     return 0
 
 

@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fast", action="store_true", help="the small n of the test suite")
     parser.add_argument("--target", type=int, action="append", help="only these target numbers")
     chosen = parser.parse_args(arguments)
-    print(f"{'#':>3} {'check':58} {'target %':>13} {'reached %':>9} {'error':>6} {'n':>7}  s")
+    print(f"{'#':>3} {'check':60} {'target':>15} {'reached':>9} {'error':>7} {'n':>8}  s")
     missed = 0
     for check in collect():
         if chosen.target and check.target not in chosen.target:
@@ -34,10 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
         seconds = time.perf_counter() - began
         holds = check.holds(reached)
         missed += not holds
-        band = f"{100 * check.low:.4g}-{100 * check.high:.4g}"
+        scale = 100 if check.unit == "%" else 1
+        band = f"{scale * check.low:.4g} to {scale * check.high:.4g} {check.unit}"
         print(
-            f"{check.target:>3} {check.name:58} {band:>13} {100 * reached.value:>9.2f} "
-            f"{100 * reached.error:>6.2f} {reached.n:>7}  {seconds:.1f}"
+            f"{check.target:>3} {check.name:60} {band:>15} {scale * reached.value:>9.3f} "
+            f"{scale * reached.error:>7.3f} {reached.n:>8}  {seconds:.1f}"
             + ("" if holds else "  MISSED"),
             flush=True,
         )

@@ -259,7 +259,7 @@ title: Simulated GPU A against simulated GPU B (no measurement)
 simulated: true
 time_zone: UTC
 model:
-  {{name: simulated-model, parameters: 6.74e9, weight_bits: 16, layers: 32, kv_heads: 32,
+  {{name: simulated-model, parameters: 6.74e9, weight_bits: 16, layers: 32, kv_heads: 1,
    head_dim: 128, kv_bits: 16}}
 workload: {{load: closed, requests: {REQUESTS}, ignore_eos: true}}
 slo:

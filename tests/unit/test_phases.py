@@ -213,6 +213,32 @@ def test_stalled_gaps_are_told_from_clean_ones():
     assert gaps["gap_s"].mean() == pytest.approx(0.01 + 3 * 0.05 / 399)
 
 
+def _one_stream(gaps: np.ndarray) -> Run:
+    return make_run(
+        {"start_s": [0.0], "first_token_s": [1.0], "last_token_s": [1.0 + gaps.sum()],
+         "input_tokens": [1000], "output_tokens": [gaps.size + 1]},
+        gaps={0: gaps}, max_concurrency=1,
+    )  # fmt: skip
+
+
+def test_stamps_of_a_slow_client_do_not_become_the_devices_step():
+    prefill = fit_prefill([_probe([1000] * 3, [0.05] * 3)])
+    rng = np.random.default_rng(4)
+    # The client looks every 4 ms: steps of 10 ms arrive as 8 or 12 ms, three to two by chance.
+    true = 1.0 + np.cumsum(np.full(2000, 0.0101))
+    looked = np.ceil(true / 0.004) * 0.004
+    quantised = np.diff(looked)
+    step = decode_step(_one_stream(quantised), prefill)
+    assert step.value == pytest.approx(0.0101, rel=0.005)
+    assert [c.code for c in step.cautions] == ["noisy_stamps"]
+    assert abs(huber_location(quantised) / 0.0101 - 1) > 0.02
+    # The device's own jitter is as wide but remembers nothing: single gaps, no caution.
+    device = 0.0101 * rng.lognormal(0, 0.06, 2000)
+    step = decode_step(_one_stream(device), prefill)
+    assert step.cautions == ()
+    assert step.n == 2000
+
+
 def test_several_tokens_a_gap_and_too_few_clean_gaps_are_refused():
     chunked = make_run(
         {"start_s": [0.0], "first_token_s": [1.0], "last_token_s": [2.0], "output_tokens": [81],
@@ -297,9 +323,9 @@ def test_h200_batch_and_excess_against_the_server(served, level):
 @pytest.mark.parametrize("profile", ["a100-sxm-80g", "rtx4090x2-tp2"])
 def test_mock_clients_against_their_true_parameters(profile):
     row = client_rows(profile)
-    # A real client on a busy machine: 3 % on steps, more on what is a difference of two of them.
+    # A real client on a busy machine: 1.5 % on steps, more on what is a difference of two of them.
     for _, ours, true, _ in row["steps"]:
-        assert ours == pytest.approx(true, rel=0.03)
-    for name, band in (("alpha", 0.05), ("beta", 0.10), ("gamma", 0.05)):
+        assert ours == pytest.approx(true, rel=0.015)
+    for name, band in (("alpha", 0.02), ("beta", 0.05), ("gamma", 0.05)):
         ours, true = row[name]
         assert ours == pytest.approx(true, rel=band)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gpuverdict.campaign.keys import Arm, Campaign, InputSpec
 from gpuverdict.errors import CampaignError
@@ -145,17 +145,13 @@ def _expand(
             key, found=f"the field {{{unknown[0]}}}",
             expected=", ".join(f"{{{f}}}" for f in _KNOWN_FIELDS),
         )  # fmt: skip
-    if Path(pattern).is_absolute():
-        base, glob = (
-            Path(Path(pattern).anchor),
-            str(Path(pattern).relative_to(Path(pattern).anchor)),
-        )
-    else:
-        base, glob = root, pattern
-    matcher = _matcher(glob)
+    base, glob = root, PurePosixPath(pattern)
+    if glob.is_absolute():
+        base, glob = Path(glob.anchor), glob.relative_to(glob.anchor)
     try:
-        paths = sorted(base.glob(_FIELD.sub("*", glob)), key=lambda p: natural_key(str(p)))
-    except (ValueError, NotImplementedError) as problem:
+        matcher = _matcher(str(glob))
+        paths = sorted(base.glob(_FIELD.sub("*", str(glob))), key=lambda p: natural_key(str(p)))
+    except (ValueError, NotImplementedError, re.error) as problem:
         raise CampaignError(key, found=f"the pattern {pattern!r}: {problem}") from None
     for path in paths:
         if not path.is_file():
@@ -176,14 +172,15 @@ def _expand(
 
 def _matcher(glob: str) -> re.Pattern[str]:
     out, seen = "", set()
-    for piece in re.split(r"(\{\w+\}|\*\*|\*|\?|\[[^\]]+\])", glob):
+    inside = re.sub(r"^(?:.*/)?\.\./", "", glob)
+    for piece in re.split(r"(\{\w+\}|\*\*/?|\*|\?|\[[^\]]+\])", inside):
         if piece.startswith("{") and piece.endswith("}"):
             name = piece[1:-1]
             number = {"repeat": r"\d+", "card": r"[\w.-]+?"}.get(name, r"\d+(?:\.\d+)?")
             out += f"(?P={name})" if name in seen else f"(?P<{name}>{number})"
             seen.add(name)
-        elif piece == "**":
-            out += ".*"
+        elif piece.startswith("**"):
+            out += "(?:.*/)?" if piece.endswith("/") else ".*"
         elif piece == "*":
             out += "[^/]*"
         elif piece == "?":
@@ -193,8 +190,4 @@ def _matcher(glob: str) -> re.Pattern[str]:
         else:
             out += re.escape(piece)
     # Anchored at the end only: the base folder stands before, and `..` is resolved by the glob.
-    return (
-        re.compile(out.lstrip("./") + r"$")
-        if ".." not in glob
-        else re.compile(out.split(r"\.\./")[-1] + r"$")
-    )
+    return re.compile(rf"(?:^|/){out}$")

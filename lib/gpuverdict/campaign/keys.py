@@ -22,6 +22,12 @@ __all__ = [
 ]
 
 
+# Factors whose refusal an analyst may override (`comparisons.*.override`).
+OVERRIDES = ("model", "gpu", "memory", "precision", "kv_dtype", "ttft_def", "e2e_def",
+             "client_place", "sampling", "output_lengths", "prompt_mix", "chunking", "errors",
+             "client_saturation")  # fmt: skip
+
+
 class _Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -37,7 +43,9 @@ Label = Annotated[str, BeforeValidator(lambda v: str(v) if isinstance(v, int | f
 class InputSpec(_Keys):
     """Where a pattern may stand, this mapping may stand too."""
 
-    files: StringList = Field(description="glob patterns; `{level}`, `{repeat}`, `{rate}` are read")
+    files: StringList = Field(
+        description="glob patterns; `{level}`, `{rate}`, `{batch}`, `{repeat}`, `{card}` are read"
+    )
     format: str | None = Field(None, description="dialect, when two accept a file")
     client_version: Label | None = Field(None, description="version of the tool that wrote the log")
     encoding: str | None = Field(None, description="such as `gb18030`, when it cannot be told")
@@ -151,7 +159,9 @@ class Arm(_Keys):
         description="words that match one catalogue row, or a description"
     )
     gpus: int = Field(1, gt=0, description="number of GPUs")
-    cards: StringList = Field((), description="which physical cards")
+    cards: StringList = Field(
+        (), description="which physical cards; `{card}` in a pattern says which run was on which"
+    )
     model: str | None = Field(None, description="key of `models`")
     tensor_parallel: int | None = Field(None, gt=0)
     pipeline_parallel: int | None = Field(None, gt=0)

@@ -17,8 +17,9 @@ from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 
-from gpuverdict.campaign.keys import Arm, Campaign, ComparisonSpec
-from gpuverdict.errors import CampaignError
+from gpuverdict.campaign.keys import OVERRIDES, Arm, Campaign, ComparisonSpec
+from gpuverdict.errors import CampaignError, ParameterError
+from gpuverdict.hardware import resolve_gpu
 from gpuverdict.schema import METRICS, STATISTICS
 
 __all__ = ["key_table", "read_campaign"]
@@ -112,7 +113,11 @@ def _load(path: Path) -> Any:
         mark = getattr(problem, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         reason = getattr(problem, "problem", None) or str(problem).splitlines()[0]
-        raise CampaignError(where, found=str(reason), expected="valid YAML 1.2") from None
+        line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") else ""
+        # The mistake people make here: YAML reads the braces of a bare pattern in a list.
+        quoted = 'put a pattern with {level} in quotes: ["c{level}.json"]'
+        raise CampaignError(where, found=str(reason), expected="valid YAML 1.2",
+                            remedy=quoted if re.search(r"\[.*\{\w+\}", line) else "") from None  # fmt: skip
     except (RecursionError, ValueError) as problem:
         raise CampaignError(path, found=f"YAML that cannot be read ({problem})") from None
     _count_nodes(path, value)
@@ -238,6 +243,13 @@ def _check_names(campaign: Campaign) -> None:
                 expected="the precision of the weights, such as bf16",
                 remedy="no request log says it; add it",
             )  # fmt: skip
+        try:
+            resolve_gpu(arm.gpu)
+        except ParameterError as problem:
+            raise CampaignError(
+                f"{campaign.path.name}: arms.{name}.gpu", found=problem.found,
+                expected=problem.expected, remedy=problem.remedy,
+            ) from None  # fmt: skip
     for entry in campaign.infeasible:
         if entry.arm not in campaign.arms:
             raise CampaignError(f"{campaign.path.name}: infeasible", found=f"the arm {entry.arm!r}",
@@ -319,6 +331,7 @@ def _pairs(campaign: Campaign) -> list[ComparisonSpec]:
                 expected="letters, digits, blanks and . + - _ @ (it names a folder)",
             )
         _check_treatment(campaign, spec, name)
+        _check_override(campaign, spec, name)
         named.append(spec.model_copy(update={"name": name}))
     names = [str(s.name).casefold() for s in named]
     twice = next((n for n in names if names.count(n) > 1), None)
@@ -341,6 +354,15 @@ def _check_treatment(campaign: Campaign, spec: ComparisonSpec, name: str) -> Non
                 f"{campaign.path.name}: comparisons.{name}.treatment",
                 found=f"{key} = {factor_value(a, key)!r} in both arms",
                 expected="arms that differ in the treatment",
+            )  # fmt: skip
+
+
+def _check_override(campaign: Campaign, spec: ComparisonSpec, name: str) -> None:
+    for factor in spec.override:
+        if factor not in OVERRIDES:
+            raise CampaignError(
+                f"{campaign.path.name}: comparisons.{name}.override", found=repr(factor),
+                expected=nearest(factor, OVERRIDES) or f"one of {', '.join(OVERRIDES)}",
             )  # fmt: skip
 
 
@@ -378,12 +400,22 @@ def key_table() -> str:
             inner = _model_in(field.annotation, dig=True)
             if inner is not None and inner.__name__ not in seen:
                 seen.add(inner.__name__)
-                repeated = typing.get_origin(field.annotation) in (dict, tuple)
-                walk(inner, f"{prefix}{name}.{'*.' if repeated else ''}")
+                walk(inner, f"{prefix}{name}.{'*.' if _repeats(field.annotation) else ''}")
 
     seen: set[str] = set()
     walk(Campaign, "")
     return "\n".join(lines)
+
+
+def _repeats(annotation: Any) -> bool:
+    """Tell whether a key holds several mappings, by name or in a list."""
+    if typing.get_origin(annotation) in (dict, tuple, list):
+        return _model_in(annotation, dig=True) is not None
+    return any(
+        _repeats(argument)
+        for argument in typing.get_args(annotation)
+        if _model_in(argument, dig=True) is not None
+    )
 
 
 def _type_name(annotation: Any) -> str:

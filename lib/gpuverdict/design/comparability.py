@@ -18,8 +18,7 @@ from gpuverdict.summary import Summary
 from gpuverdict.summary.campaign import RunFacts
 from gpuverdict.text import caution
 
-__all__ = ["DEVICE_BUNDLE", "Comparability", "compare_designs", "distinct",
-           "override_names", "stated"]  # fmt: skip
+__all__ = ["DEVICE_BUNDLE", "Comparability", "compare_designs", "distinct", "stated"]  # fmt: skip
 
 Scope = Literal["cards", "models", "systems"]
 Pair = tuple[Arm, Arm]
@@ -88,12 +87,6 @@ class _Findings:
 
     def block(self, factor: str, metrics: Iterable[str], said: Caution) -> None:
         self.blocked.update({metric: (factor, said) for metric in metrics})
-
-
-def override_names() -> tuple[str, ...]:
-    """Name the factors whose refusal an analyst may override."""
-    return ("model", "gpu", "memory", *_REFUSING, "ttft_def", "e2e_def", "client_place", "sampling",
-            "output_lengths", "prompt_mix", "chunking", "errors", "client_saturation")  # fmt: skip
 
 
 def compare_designs(

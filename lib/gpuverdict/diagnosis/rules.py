@@ -18,6 +18,8 @@ __all__ = ["Finding", "diagnose"]
 
 # Of the data sheet's bandwidth; a real decode reaches 60-85 %.
 BANDWIDTH_BOUND = 0.5
+# Above it the label, the model's shape or the precision must be wrong (2 % for rounded figures).
+POSSIBLE = 1.02
 # Far below it at one stream, something between the steps takes the time.
 LAUNCH_BOUND = 0.3
 BUSY = 0.8
@@ -157,9 +159,21 @@ def _bandwidth_bound(s: Situation) -> Hit | None:
     if s.step_s is None or s.step_bytes is None or s.bandwidth_bytes_per_s is None:
         return None
     share = s.step_bytes / s.step_s / s.bandwidth_bytes_per_s
-    if share < BANDWIDTH_BOUND or (s.gpu_util_ratio is not None and s.gpu_util_ratio < BUSY):
+    if not BANDWIDTH_BOUND <= share <= POSSIBLE or (
+        s.gpu_util_ratio is not None and s.gpu_util_ratio < BUSY
+    ):
         return None
     return share, _finding("binds_bandwidth", s, share=share, step_ms=1e3 * s.step_s)
+
+
+def _impossible_step(s: Situation) -> Hit | None:
+    """A step faster than the card can read its bytes: a wrong label, model or precision."""
+    if s.step_s is None or s.step_bytes is None or s.bandwidth_bytes_per_s is None:
+        return None
+    share = s.step_bytes / s.step_s / s.bandwidth_bytes_per_s
+    if share <= POSSIBLE:
+        return None
+    return share, _finding("impossible_step", s, share=share, step_ms=1e3 * s.step_s)
 
 
 def _launch_bound(s: Situation) -> Hit | None:
@@ -294,6 +308,7 @@ def _client_flat(levels: Sequence[Situation]) -> Finding | None:
 
 
 _ALONE: tuple[Callable[[Situation], Hit | None], ...] = (
+    _impossible_step,
     _bandwidth_bound,
     _launch_bound,
     _kv_cache_full,

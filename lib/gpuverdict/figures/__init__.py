@@ -6,6 +6,8 @@ case, draws them, and writes how to read the figure and what it says here. All s
 
 from __future__ import annotations
 
+from gpuverdict.figures.claim_plates import claims_against_bounds
+from gpuverdict.figures.curve_plates import curve_ratio, step_curve, throughput_curve
 from gpuverdict.figures.design_plates import detectable, run_order
 from gpuverdict.figures.draw import (
     draw_detectable,
@@ -15,24 +17,48 @@ from gpuverdict.figures.draw import (
     draw_trade_off,
     draw_windows,
 )
+from gpuverdict.figures.draw_series import (
+    draw_band,
+    draw_points_and_lines,
+    draw_stacks,
+    draw_steps,
+    draw_traces,
+)
+from gpuverdict.figures.phase_plates import batch_over_time, request_phases, unloaded_prefill
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import intervals, run_values, trade_off, windows
+from gpuverdict.figures.power_plates import power_over_time, slo_margins, step_bounds
 from gpuverdict.figures.style import cjk_font, styled
 
 __all__ = [
     "Plate",
+    "batch_over_time",
     "cjk_font",
+    "claims_against_bounds",
+    "curve_ratio",
     "detectable",
+    "draw_band",
     "draw_detectable",
     "draw_intervals",
     "draw_order",
+    "draw_points_and_lines",
     "draw_run_values",
+    "draw_stacks",
+    "draw_steps",
+    "draw_traces",
     "draw_trade_off",
     "draw_windows",
     "intervals",
+    "power_over_time",
+    "request_phases",
     "run_order",
     "run_values",
+    "slo_margins",
+    "step_bounds",
+    "step_curve",
     "styled",
+    "throughput_curve",
     "trade_off",
+    "unloaded_prefill",
     "windows",
 ]

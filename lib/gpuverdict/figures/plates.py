@@ -21,18 +21,18 @@ from gpuverdict.verdict import Cell
 __all__ = ["intervals", "run_values", "trade_off", "windows"]
 
 
-def _level_value(level_key: str) -> float:
+def level_value(level_key: str) -> float:
     return float(next(iter(json.loads(level_key).values())))
 
 
-def _label(metric: str, statistic: str, lang: str) -> str:
+def metric_label(metric: str, statistic: str, lang: str) -> str:
     declared = METRICS[metric]
     name = declared.label_zh if lang == "zh" else declared.label
     return name if statistic == "value" else f"{name} {statistic}"
 
 
-def _notice(lang: str) -> str:
-    return sentence("figure_font_notice", lang) if figure_language(lang) != lang else ""
+def notice(lang: str) -> str:
+    return sentence("figure_fontnotice", lang) if figure_language(lang) != lang else ""
 
 
 def _streams_label(case: Case, drawn: str) -> str:
@@ -40,7 +40,7 @@ def _streams_label(case: Case, drawn: str) -> str:
     return sentence("axis_rate" if kinds == {"rate_requests_per_s"} else "axis_streams", drawn)
 
 
-def _per_run(case: Case, metric: str, statistic: str, workload: str) -> pd.DataFrame:
+def per_run(case: Case, metric: str, statistic: str, workload: str) -> pd.DataFrame:
     """Give one number of every run of both arms: steady where the run has a window."""
     frame = case.summary.frame
     rows = frame[
@@ -51,12 +51,12 @@ def _per_run(case: Case, metric: str, statistic: str, workload: str) -> pd.DataF
         & frame.window.isin(["steady", "whole_run"])
     ]
     rows = rows.sort_values("window").drop_duplicates(["arm", "run_id"])  # steady before whole_run
-    return rows.assign(level_value=rows.level.map(_level_value)).sort_values(
+    return rows.assign(level_value=rows.level.map(level_value)).sort_values(
         ["arm", "level_value", "repeat_no"]
     )
 
 
-def _workload(case: Case) -> str:
+def main_workload(case: Case) -> str:
     present = {cell.key.workload for cell in case.verdict.cells}
     names = list(case.campaign.all_workloads())
     return next((name for name in names if name in present), names[0])
@@ -67,13 +67,13 @@ def trade_off(case: Case, lang: str = "en", workload: str | None = None) -> Plat
 
     Per GPU where the arms have unequal numbers of GPUs, else per system.
     """
-    workload = workload or _workload(case)
+    workload = workload or main_workload(case)
     drawn = figure_language(lang)
     arms = [case.spec.baseline, str(case.spec.candidate)]
     gpus = [case.campaign.arms[a].gpus for a in arms]
     metric = "output_tokens_per_s" if gpus[0] == gpus[1] else "output_tokens_per_s_per_gpu"
-    x = _per_run(case, "decode_tokens_per_s", "value", workload)
-    y = _per_run(case, metric, "value", workload)
+    x = per_run(case, "decode_tokens_per_s", "value", workload)
+    y = per_run(case, metric, "value", workload)
     both = x[["run_id", "arm", "level_value", "value"]].merge(
         y[["run_id", "arm", "value"]], on=["run_id", "arm"], suffixes=("_x", "_y")
     )
@@ -108,7 +108,7 @@ def trade_off(case: Case, lang: str = "en", workload: str | None = None) -> Plat
         alt=sentence("trade_off_alt", lang, finding=finding),
         reading=sentence("trade_off_reading", lang),
         finding=finding,
-        note=_notice(lang),
+        note=notice(lang),
         frame=means.rename(columns={"x": "user_tokens_per_s", "y": metric}),
     )
 
@@ -153,8 +153,8 @@ def intervals(case: Case, metric: str, statistic: str = "p50", lang: str = "en")
         records.append(
             {
                 "workload": cell.key.workload,
-                "level": _level_value(cell.key.level or "{}") if cell.key.level else math.nan,
-                "name": _level_text(cell.level, drawn)
+                "level": level_value(cell.key.level or "{}") if cell.key.level else math.nan,
+                "name": level_text(cell.level, drawn)
                 + (f" ({cell.key.workload})" if several else ""),
                 "ratio": c.ratio,
                 "low": c.low,
@@ -166,12 +166,12 @@ def intervals(case: Case, metric: str, statistic: str = "p50", lang: str = "en")
     frame = pd.DataFrame(records, columns=columns)
     frame[["ratio", "low", "high"]] = frame[["ratio", "low", "high"]].astype(float)
     margin = cells[0].comparison.margin if cells else 0.05
-    label = _label(metric, statistic, lang)
+    label = metric_label(metric, statistic, lang)
     with styled():
         axes = draw_intervals(
             frame,
             margin=margin,
-            label=sentence("axis_ratio", drawn, metric=_label(metric, statistic, drawn)),
+            label=sentence("axis_ratio", drawn, metric=metric_label(metric, statistic, drawn)),
         )
     words = "; ".join(_cell_words(cell, lang) for cell in cells)
     return Plate(
@@ -183,17 +183,17 @@ def intervals(case: Case, metric: str, statistic: str = "p50", lang: str = "en")
         if cells
         else sentence("empty_value", lang, name=label),
         frame=frame[["level", "ratio", "low", "high", "verdict"]],
-        note=_notice(lang),
+        note=notice(lang),
     )
 
 
 def _cell_words(cell: Cell, lang: str) -> str:
     c = cell.comparison
     word = sentence("word_" + c.verdict.replace(" ", "_"), lang)
-    return f"{_level_text(cell.level, lang)}: {format_ratio(c.ratio, c.low, c.high)} {word}"
+    return f"{level_text(cell.level, lang)}: {format_ratio(c.ratio, c.low, c.high)} {word}"
 
 
-def _level_text(level: Mapping[str, float] | None, lang: str) -> str:
+def level_text(level: Mapping[str, float] | None, lang: str) -> str:
     if not level:
         return sentence("level_all", lang)
     (kind, value), *_ = level.items()
@@ -210,9 +210,9 @@ def run_values(
     case: Case, metric: str, statistic: str = "p50", lang: str = "en", workload: str | None = None
 ) -> Plate:
     """Show one number of every run, so that spread and odd runs can be seen."""
-    workload = workload or _workload(case)
+    workload = workload or main_workload(case)
     drawn = figure_language(lang)
-    rows = _per_run(case, metric, statistic, workload).dropna(subset=["value"])
+    rows = per_run(case, metric, statistic, workload).dropna(subset=["value"])
     frame = rows[["arm", "level_value", "repeat_no", "value"]].rename(
         columns={"level_value": "level"}
     )
@@ -225,9 +225,12 @@ def run_values(
         axes = draw_run_values(
             ordered.assign(value=ordered.value * factor),
             arms=arms,
-            labels=(_streams_label(case, drawn), f"{_label(metric, statistic, drawn)} ({printed})"),
+            labels=(
+                _streams_label(case, drawn),
+                f"{metric_label(metric, statistic, drawn)} ({printed})",
+            ),
         )
-    label = _label(metric, statistic, lang)
+    label = metric_label(metric, statistic, lang)
     return Plate(
         axes=axes,
         name=f"runs-{metric}-{statistic}".replace("_", "-"),
@@ -235,7 +238,7 @@ def run_values(
         reading=sentence("runs_reading", lang),
         finding=_widest(ordered, label, lang),
         frame=ordered.reset_index(drop=True),
-        note=_notice(lang),
+        note=notice(lang),
     )
 
 
@@ -310,5 +313,5 @@ def windows(case: Case, lang: str = "en") -> Plate:
         reading=sentence("windows_reading", lang),
         finding=finding,
         frame=frame.drop(columns="name"),
-        note=_notice(lang),
+        note=notice(lang),
     )

@@ -15,7 +15,9 @@ import numpy as np
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.aiperf_summary import level_facts, reported_figures, sibling_summary
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds
+from gpuverdict.ingest.gaps import Gaps
 from gpuverdict.ingest.genai_perf import event_content
 from gpuverdict.ingest.values import mapping, number, text
 from gpuverdict.schema import Run
@@ -99,11 +101,15 @@ def _one(
     begin = (start - origin) / 1e9
     times: list[float] = []
     usage: Mapping[str, Any] = {}
-    for response in row.get("responses") or []:
+    responses = row.get("responses") or []
+    if not isinstance(responses, list):
+        raise LogFormatError(document.name, found="responses that are no list", expected="a list")
+    for response in responses:
         response = mapping(response)
         at = begin + (_ns(response.get("perf_ns"), document.name) - zero) / 1e9
         brings = False
-        for packet in response.get("packets") or []:
+        packets = response.get("packets")
+        for packet in packets if isinstance(packets, list) else []:
             content, used = event_content(str(mapping(packet).get("value") or ""))
             brings |= content
             usage = used or usage

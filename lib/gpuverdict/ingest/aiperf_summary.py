@@ -12,7 +12,7 @@ from typing import Any
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
-from gpuverdict.ingest.values import first_known, mapping
+from gpuverdict.ingest.values import first_known, mapping, positive
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -131,7 +131,7 @@ def reported_figures(summary: Mapping[str, Any], where: str = "") -> dict[str, f
         unit = group.get("unit")
         if not group:
             continue
-        if unit not in _TIMES:
+        if not isinstance(unit, str) or unit not in _TIMES:
             raise LogFormatError(
                 f"{where}: {key}", found=f"the unit {unit!r:.20}", expected="a unit of time"
             )
@@ -156,9 +156,8 @@ def reported_figures(summary: Mapping[str, Any], where: str = "") -> dict[str, f
 
 def _seconds(metric: Mapping[str, Any]) -> float | None:
     value, unit = metric.get("avg"), metric.get("unit")
-    if isinstance(value, int | float) and unit in _TIMES and value > 0:
-        return float(value * _TIMES[unit])
-    return None
+    time = positive(value)
+    return time * _TIMES[unit] if time and isinstance(unit, str) and unit in _TIMES else None
 
 
 def _model(config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> str | None:

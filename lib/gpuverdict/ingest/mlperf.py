@@ -18,7 +18,7 @@ from gpuverdict.text import caution
 __all__ = ["read", "why_not"]
 
 _BANNER = "MLPerf Results Summary"
-_LINE = re.compile(r"^\s*([A-Za-z][^:]*?)\s*:\s*(\S.*?)\s*$", re.M)
+_LINE = re.compile(r"^\s*([A-Za-z0-9][^:\n]*?)\s*:\s*(\S.*?)\s*$", re.M)
 _SCENARIOS = {"Offline": "offline", "Server": "poisson", "SingleStream": "sync",
               "MultiStream": "sync", "Interactive": "poisson"}  # fmt: skip
 _NS = {

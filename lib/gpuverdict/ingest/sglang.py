@@ -15,9 +15,11 @@ import numpy as np
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds, floats, integers
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions, split_gaps
 from gpuverdict.ingest.values import list_of, mapping, positive, whole
-from gpuverdict.ingest.vllm import reported_summary, request_rate, split_gaps, version_numbers
+from gpuverdict.ingest.vllm import reported_summary, request_rate, version_numbers
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -104,13 +106,14 @@ def _read_one(
     gaps = Gaps.from_lists(list_of(record, "itls", where), kind, f"{where}: itls")
     lengths = integers(list_of(record, "output_lens", where), f"{where}: output_lens")
     errors = [str(e) if e else None for e in record.get("errors") or [None] * len(ttft)]
-    gaps, ttft, counts, explained = split_gaps(gaps, ttft, lengths, chat=False, where=where)
+    sizes = {"ttfts": len(ttft), "itls": len(gaps.lengths), "output_lens": len(lengths),
+             "errors": len(errors)}  # fmt: skip
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{key} {size}" for key, size in sizes.items())
+        raise LogFormatError(where, found=f"lists of unequal length ({listed})",
+                             expected="one entry a request in each")  # fmt: skip
+    gaps, ttft, counts, explained = split_gaps(gaps, ttft, lengths, chat=False)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
-    if len(errors) != len(ttft):
-        raise LogFormatError(
-            where, found=f"lists of unequal length (ttfts {len(ttft)}, errors {len(errors)})",
-            expected="one entry a request in each",
-        )  # fmt: skip
     failed = np.array([error is not None for error in errors], dtype=bool)
     silent = ~failed & (ttft == 0)
     answered = ~failed & ~silent
@@ -153,7 +156,7 @@ def _read_one(
         )
     info["output_tokens_source"] = source
     if gaps.kind == "chunk" and streamed:
-        said.extend(_chunks(gaps, output, answered))
+        said.extend(chunk_cautions(gaps, output, answered))
     if "random-ids" in str(record.get("dataset_name")):
         said.append(caution("prompts_drift"))
     return build_run(
@@ -233,15 +236,6 @@ def weigh_token_counts(
 
 def _agree(a: float, b: float) -> bool:
     return abs(a - b) <= _AGREE * max(a, b)
-
-
-def _chunks(gaps: Gaps, output: Any, answered: Any) -> list[Caution]:
-    with np.errstate(invalid="ignore"):
-        counted = answered & (gaps.lengths > 0) & (output > 1)
-    if not counted.any():
-        return []
-    ratio = float((output[counted] - 1).sum() / gaps.lengths[counted].sum())
-    return [caution("several_tokens_a_chunk", tokens_per_chunk=ratio)] if ratio > 1.05 else []
 
 
 def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[str, Any]:

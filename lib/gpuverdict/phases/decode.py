@@ -14,7 +14,7 @@ from gpuverdict.steady import Window, gap_table, step_function
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
-__all__ = ["clean_gaps", "decode_batch", "decode_step", "unusable_gaps"]
+__all__ = ["clean_gaps", "decode_batch", "decode_step", "pool_noisy", "unusable_gaps"]
 
 FEWEST_GAPS = 20
 BLOCKS = 10
@@ -23,6 +23,13 @@ BURSTY = 0.2
 TOKENS_PER_EVENT = 1.05
 # A location of half a million gaps is known to 0.01 %: more only cost time and memory.
 MOST_GAPS = 500_000
+# Stamps that are the client's more than the device's: gaps scatter (90th less 10th percentile, of
+# the median) and a long one is followed by a short one (lag-1 correlation). The mean of consecutive
+# gaps is taken then, in which all stamps but the two outer ones cancel.
+NOISY_SPREAD, NOISY_CORRELATION = 0.10, -0.2
+POOLED, FEWEST_POOLED = 8, 4
+# 90th less 10th percentile of a normal sample, in standard deviations.
+TENTHS_TO_SIGMA = 2.563
 
 
 def decode_batch(run: Run) -> pl.DataFrame:
@@ -106,16 +113,20 @@ def decode_step(run: Run, prefill: PrefillModel, window: Window | None = None) -
     if refused is not None:
         return _perceived(run, refused)
     gaps = clean_gaps(run, prefill, window)
-    clean = gaps.filter("clean").sort("end_s")
-    values = clean["gap_s"].to_numpy()
-    values = values[values > 0]
+    clean, noisy = pool_noisy(gaps.filter("clean"))
+    values = clean.sort("end_s")["gap_s"].to_numpy()
     if values.size < FEWEST_GAPS:
-        few = caution("no_clean_gaps", clean=int(values.size), gaps=gaps.height)
+        few = caution("no_clean_gaps", clean=int(gaps["clean"].sum()), gaps=gaps.height)
         return Estimate(value=None, unit="s", n=int(values.size), cautions=(few,))
-    value = huber_location(values)
+    floor = 0.0
+    if noisy:
+        # Stamps on a coarse grid leave means of few distinct values: their MAD says nothing.
+        tenth, ninth = np.percentile(values, [10, 90])
+        floor = float(ninth - tenth) / TENTHS_TO_SIGMA
+    value = huber_location(values, floor)
     low = high = None
     if values.size >= FEWEST_GAPS * BLOCKS:
-        parts = np.array([huber_location(part) for part in np.array_split(values, BLOCKS)])
+        parts = np.array([huber_location(part, floor) for part in np.array_split(values, BLOCKS)])
         half = float(stats.t.ppf(0.975, BLOCKS - 1) * parts.std(ddof=1) / np.sqrt(BLOCKS))
         low, high = value - half, value + half
     return Estimate(
@@ -125,8 +136,56 @@ def decode_step(run: Run, prefill: PrefillModel, window: Window | None = None) -
         confidence=0.95 if low is not None else None,
         unit="s",
         n=int(values.size),
-        cautions=tuple(c for c in prefill.cautions if c.code == "no_unloaded_reference"),
+        cautions=(
+            *(c for c in prefill.cautions if c.code == "no_unloaded_reference"),
+            *((caution("noisy_stamps", pooled=POOLED),) if noisy else ()),
+        ),
     )
+
+
+def pool_noisy(clean: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """Average consecutive clean gaps of a request where single ones are mostly the client's noise.
+
+    Returns
+    -------
+    tuple
+        `request_index, end_s, gap_s, batch` of single gaps, or of means over four to eight, and
+        whether they were pooled. A token stamped late makes one gap long and the next short (two
+        stamped together make a gap of 0): their mean is right, their median is not.
+    """
+    columns = ("request_index", "end_s", "gap_s", "batch")
+    single = clean.select(*columns)
+    if clean.height < FEWEST_GAPS:
+        return single, False
+    ordered = clean.sort("request_index", "position").with_columns(
+        # Constant along a stretch without a missing gap.
+        stretch=pl.col("position") - pl.int_range(pl.len()).over("request_index")
+    )
+    values = ordered["gap_s"].to_numpy()
+    low, middle, high = np.percentile(values, [10, 50, 90])
+    same = ordered.select(
+        (pl.col("request_index") == pl.col("request_index").shift(1))
+        & (pl.col("stretch") == pl.col("stretch").shift(1))
+    ).to_series()
+    follows = same.fill_null(False).to_numpy()[1:]
+    # Clipped, so that a single stall does not decide.
+    around = np.clip(values, low, high)
+    around = around - around.mean()
+    variance = float((around**2).mean())
+    if high - low <= NOISY_SPREAD * middle or variance == 0 or not follows.any():
+        return single, False
+    if float((around[1:] * around[:-1])[follows].mean()) / variance > NOISY_CORRELATION:
+        return single, False
+    ordered = ordered.with_columns(
+        part=pl.int_range(pl.len()).over("request_index", "stretch") // POOLED
+    )
+    means = (
+        ordered.group_by("request_index", "stretch", "part", maintain_order=True)
+        .agg(pl.col("end_s").last(), pl.col("gap_s").mean(), pl.col("batch").mean(), n=pl.len())
+        .filter(pl.col("n") >= FEWEST_POOLED)
+        .select(*columns)
+    )
+    return (means, True) if means.height >= FEWEST_GAPS else (single, False)
 
 
 def _thinned(run: Run) -> Run:

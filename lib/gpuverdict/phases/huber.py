@@ -10,8 +10,14 @@ HUBER_K = 1.345
 MAD_TO_SIGMA = 1.4826
 
 
-def huber_location(values: np.ndarray) -> float:
+def huber_location(values: np.ndarray, smallest_scale: float = 0.0) -> float:
     """Locate a sample with the Huber M-estimator (k = 1.345, scale fixed at the MAD).
+
+    Parameters
+    ----------
+    values : ndarray
+    smallest_scale : float
+        Floor of the scale, for samples of few distinct values, whose MAD can be 0.
 
     References
     ----------
@@ -25,6 +31,7 @@ def huber_location(values: np.ndarray) -> float:
     """
     middle = float(np.median(values))
     scale = MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
+    scale = max(scale, smallest_scale)
     if scale == 0:
         return middle
     for _ in range(50):

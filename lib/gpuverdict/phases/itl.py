@@ -10,7 +10,13 @@ import polars as pl
 from scipy import stats
 
 from gpuverdict.errors import Caution
-from gpuverdict.phases.decode import BLOCKS, FEWEST_GAPS, clean_gaps, unusable_gaps
+from gpuverdict.phases.decode import (
+    BLOCKS,
+    FEWEST_GAPS,
+    clean_gaps,
+    pool_noisy,
+    unusable_gaps,
+)
 from gpuverdict.phases.huber import huber_regression
 from gpuverdict.phases.prefill import PrefillModel
 from gpuverdict.schema import Run
@@ -79,41 +85,44 @@ def fit_itl(runs: Sequence[Run], prefill: PrefillModel) -> ItlModel:
     alpha and beta by Huber regression on clean gaps, gamma by the Huber slope of what the other
     gaps have above alpha + beta b. Plain least squares would give beta 10 to 37 % too high.
     """
-    tables = []
+    clean: list[pl.DataFrame] = []
+    stalled: list[pl.DataFrame] = []
     for run in runs:
-        if unusable_gaps(run) is None:
-            table = clean_gaps(run, prefill).sort("end_s")
-            block = np.arange(table.height) * BLOCKS // max(1, table.height)
-            tables.append(table.with_columns(block=pl.Series(block, dtype=pl.Int64)))
-    pooled = pl.concat(tables) if tables else None
-    sizes = [t.filter("clean")["batch"].median() for t in tables]
-    levels = sorted({float(s) for s in sizes if s is not None and s > 0})  # type: ignore[arg-type, operator]
-    n_levels = len(levels)
+        if unusable_gaps(run) is not None:
+            continue
+        gaps = clean_gaps(run, prefill)
+        own, _ = pool_noisy(gaps.filter("clean"))
+        held = gaps.filter(~pl.col("clean"), pl.col("prefill_tokens") > 0)
+        clean.append(_in_blocks(own.with_columns(pl.col("batch").cast(pl.Float64))))
+        stalled.append(_in_blocks(held.select("end_s", "gap_s", "batch", "prefill_tokens")))
+    sizes = [float(np.median(t["batch"].to_numpy())) for t in clean if t.height]
+    levels = sorted({size for size in sizes if size > 0})
+    n_levels, n_gaps = len(levels), sum(t.height for t in (*clean, *stalled))
     none = Estimate(value=None, unit="s")
-    if pooled is None or n_levels < FEWEST_LEVELS or levels[-1] < LEVEL_SPAN * levels[0]:
+    if n_levels < FEWEST_LEVELS or levels[-1] < LEVEL_SPAN * levels[0]:
         said = caution("levels_too_close", levels=n_levels, needed=FEWEST_LEVELS, span=LEVEL_SPAN)
         return ItlModel(
             alpha_s=none, beta_s=none, gamma_s_per_token=Estimate(value=None, unit="s_per_token"),
-            n_levels=n_levels, n_gaps=0 if pooled is None else pooled.height, cautions=(said,),
+            n_levels=n_levels, n_gaps=n_gaps, cautions=(said,),
         )  # fmt: skip
-    whole = _itl_parameters(pooled)
-    parts = np.array(
-        [_itl_parameters(pooled.filter(pl.col("block") != k), whole) for k in range(BLOCKS)]
-    )
+    free, hit = pl.concat(clean), pl.concat(stalled)
+    whole = _itl_parameters(free, hit)
+    others = [pl.col("block") != k for k in range(BLOCKS)]
+    parts = np.array([_itl_parameters(free.filter(o), hit.filter(o), whole) for o in others])
     spread = np.sqrt((BLOCKS - 1) / BLOCKS * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
     half = stats.t.ppf(0.975, BLOCKS - 1) * spread
     unknown = Estimate(value=None, unit="s_per_token")
     alpha, beta, gamma = (
         Estimate(
             value=float(v), low=float(v - h), high=float(v + h), confidence=0.95, unit=unit,
-            n=pooled.height,
+            n=n_gaps,
         )
         for v, h, unit in zip(whole, half, ("s", "s", "s_per_token"), strict=True)
     )  # fmt: skip
     return ItlModel(
         alpha_s=alpha, beta_s=beta,
         gamma_s_per_token=gamma if np.isfinite(whole[2]) else unknown,
-        n_levels=n_levels, n_gaps=pooled.height, cautions=(),
+        n_levels=n_levels, n_gaps=n_gaps, cautions=(),
     )  # fmt: skip
 
 
@@ -176,16 +185,21 @@ def itl_by_position(
     )
 
 
-def _itl_parameters(gaps: pl.DataFrame, start: np.ndarray | None = None) -> np.ndarray:
-    """alpha, beta, gamma of a pooled gap table."""
-    clean = gaps.filter("clean", pl.col("gap_s") > 0)
-    batch = clean["batch"].to_numpy().astype(float)
+def _in_blocks(table: pl.DataFrame) -> pl.DataFrame:
+    """Number ten stretches of equal count along time, for the jackknife."""
+    block = np.arange(table.height) * BLOCKS // max(1, table.height)
+    return table.sort("end_s").with_columns(block=pl.Series(block, dtype=pl.Int64))
+
+
+def _itl_parameters(
+    clean: pl.DataFrame, stalled: pl.DataFrame, start: np.ndarray | None = None
+) -> np.ndarray:
+    """alpha and beta of clean gaps, gamma of stalled ones (NaN with too few)."""
+    batch = clean["batch"].to_numpy()
     design = np.column_stack([np.ones(batch.size), batch])
     line = huber_regression(design, clean["gap_s"].to_numpy(), None if start is None else start[:2])
-    hit = gaps.filter(pl.col("prefill_tokens") > 0, ~pl.col("clean"))
-    if hit.height < FEWEST_GAPS:
+    if stalled.height < FEWEST_GAPS:
         return np.append(line, np.nan)
-    tokens = hit["prefill_tokens"].to_numpy()
-    above = hit["gap_s"].to_numpy() - line[0] - line[1] * hit["batch"].to_numpy()
-    gamma = huber_regression(tokens[:, None], above)
+    above = stalled["gap_s"].to_numpy() - line[0] - line[1] * stalled["batch"].to_numpy()
+    gamma = huber_regression(stalled["prefill_tokens"].to_numpy()[:, None], above)
     return np.append(line, gamma)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from gpuverdict.measured import Measured
 from gpuverdict.steady import Window
 from gpuverdict.store import code_digest, dump_cautions, load_cautions
 
-__all__ = ["PLAIN_FACTS", "load_facts", "load_frame", "save", "summary_folder"]
+__all__ = ["PLAIN_FACTS", "load", "save", "summary_folder"]
 
 
 # Fields of `RunFacts` that JSON holds as they are.
@@ -34,14 +35,26 @@ def summary_folder(measured: Measured) -> Path:
     return measured.store / f"summary-{digest.hexdigest()}"
 
 
-def load_frame(folder: Path) -> pd.DataFrame:
-    """Read the long frame."""
+def load(
+    folder: Path, measured: Measured
+) -> tuple[pd.DataFrame, dict[str, dict[str, object]]] | None:
+    """Read the long frame and the facts of each run; None where they are not there, or damaged."""
+    if not (folder / "facts.json").is_file():
+        return None
+    try:
+        return _frame(folder), _facts(folder, measured)
+    except (OSError, ValueError, KeyError, TypeError):
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
+def _frame(folder: Path) -> pd.DataFrame:
     frame = pd.read_parquet(folder / "frame.parquet")
     frame["cautions"] = [list(codes) for codes in frame["cautions"]]
     return frame
 
 
-def load_facts(folder: Path, measured: Measured) -> dict[str, dict[str, object]]:
+def _facts(folder: Path, measured: Measured) -> dict[str, dict[str, object]]:
     """Read the facts of each run as keyword arguments of `RunFacts`."""
     stored = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
     facts: dict[str, dict[str, object]] = {}
@@ -62,17 +75,22 @@ def load_facts(folder: Path, measured: Measured) -> dict[str, dict[str, object]]
 
 
 def save(folder: Path, frame: pd.DataFrame, facts: dict[str, dict[str, object]]) -> None:
-    """Write a summary; of two writers the first one's stays."""
-    work = Path(tempfile.mkdtemp(prefix=".summary-", dir=folder.parent))
-    frame.to_parquet(work / "frame.parquet", index=False)
-    (work / "facts.json").write_text(json.dumps(facts, allow_nan=False), encoding="utf-8")
-    work.chmod(0o755)
+    """Write a summary; of two writers the first one's stays.
+
+    Where nothing can be written nothing is kept: the next call computes it again.
+    """
     try:
+        work = Path(tempfile.mkdtemp(prefix=".summary-", dir=folder.parent))
+    except OSError:
+        return
+    try:
+        frame.to_parquet(work / "frame.parquet", index=False)
+        text = json.dumps(facts, allow_nan=False)
+        (work / "facts.json").write_text(text, encoding="utf-8")
+        work.chmod(0o755)
         os.rename(work, folder)
     except OSError:
-        for path in work.iterdir():
-            path.unlink()
-        work.rmdir()
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def dump_window(window: Window) -> dict[str, object]:

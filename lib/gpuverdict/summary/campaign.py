@@ -153,10 +153,10 @@ def summarize_measured(
     (the earliest of the window), in rows whose `window` is `steady:<comparison>`.
     """
     folder = cache.summary_folder(measured)
-    if (folder / "facts.json").is_file():
-        loaded = cache.load_facts(folder, measured)
-        facts = {key: RunFacts(**row) for key, row in loaded.items()}  # type: ignore[arg-type]
-        return Summary(frame=cache.load_frame(folder), facts=facts)
+    kept = cache.load(folder, measured)
+    if kept is not None:
+        facts = {key: RunFacts(**row) for key, row in kept[1].items()}  # type: ignore[arg-type]
+        return Summary(frame=kept[0], facts=facts)
     cells: dict[tuple[str, str], list[MeasuredRun]] = defaultdict(list)
     for run in measured.runs:
         cells[(run.workload, run.level_key)].append(run)

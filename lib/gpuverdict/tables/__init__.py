@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from gpuverdict.tables.answers import (
+    capacity_table,
+    claims_table,
+    curve_table,
+    findings_table,
+)
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
@@ -9,6 +15,7 @@ from gpuverdict.tables.export import write_csv, write_xlsx
 from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.page import report_html
+from gpuverdict.tables.record import record_frame, record_table
 from gpuverdict.tables.rows import fixed_rows, knee_level
 from gpuverdict.tables.screen import first_screen
 from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
@@ -17,8 +24,12 @@ __all__ = [
     "Section",
     "all_cells",
     "arms_table",
+    "capacity_table",
+    "claims_table",
     "coverage_table",
+    "curve_table",
     "figure_sheet",
+    "findings_table",
     "first_screen",
     "fixed_rows",
     "glossary",
@@ -27,6 +38,8 @@ __all__ = [
     "knee_level",
     "missing_table",
     "provenance",
+    "record_frame",
+    "record_table",
     "report_html",
     "run_table",
     "verdict_map",

@@ -77,14 +77,17 @@ def _map_cell(cell: Cell | None, lang: str) -> dict[str, str]:
     }
 
 
-def all_cells(case: Case, lang: str = "en") -> Section:
-    """List every cell, metric by metric, with runs, interval, p, rung, modifiers and cautions."""
+def all_cells(case: Case, lang: str = "en", metrics: Sequence[str] | None = None) -> Section:
+    """List every cell, metric by metric, with runs, interval, p, rung, modifiers and cautions.
+
+    `metrics` limits it to some, in that order, all of them unfolded.
+    """
     groups: dict[tuple[str, str], list[Cell]] = defaultdict(list)
     for cell in case.verdict.cells:
-        groups[(cell.key.metric, cell.key.statistic)].append(cell)
-    ordered = sorted(
-        groups, key=lambda key: (key not in PRIMARY, PRIMARY.index(key) if key in PRIMARY else 0)
-    )
+        if metrics is None or cell.key.metric in metrics:
+            groups[(cell.key.metric, cell.key.statistic)].append(cell)
+    order = PRIMARY if metrics is None else [key for m in metrics for key in groups if key[0] == m]
+    ordered = sorted(groups, key=lambda key: order.index(key) if key in order else len(order))
     shown = []
     for key in ordered:
         cells = groups[key]
@@ -102,7 +105,7 @@ def all_cells(case: Case, lang: str = "en") -> Section:
                 "rows": rows,
                 "axis": axis,
                 "notes": notes.lines,
-                "open": key in PRIMARY,
+                "open": metrics is not None or key in PRIMARY,
                 "margin": percent(cells[0].comparison.margin),
                 "words": _counted([shown_word(c) for c in cells], lang),
             }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpuverdict.campaign import Campaign
+from gpuverdict.capacity import arm_slo
 from gpuverdict.case import Case
 from gpuverdict.measured import Measured
 from gpuverdict.schema import METRICS
@@ -136,6 +137,18 @@ def meets_slo(case: Scene, arm: str, workload: str, level: Level) -> bool | None
 def capacity(case: Scene, arm: str, workload: str) -> Capacity:
     """Say how much an arm carries within the SLO, by the levels that were run."""
     levels = levels_of(case, arm, workload)
+    steady = {c.kind: c for c in arm_slo(case.summary.frame, case.campaign, arm, workload)}
+    kind = next((k for level in levels for k in level), None)
+    if kind in steady and not steady[kind].attainment.empty:
+        # The same answer as in verdicts.json; below it only where no run has a steady window.
+        found = steady[kind]
+        return Capacity(
+            arm=arm,
+            most=found.highest_met,
+            first_miss=found.lowest_missed,
+            highest_run=max((next(iter(v.values())) for v in levels), default=None),
+            infeasible=_infeasible(case, arm, workload),
+        )
     met = {next(iter(v.values())): meets_slo(case, arm, workload, v) for v in levels}
     good = [value for value, fine in met.items() if fine]
     most = max(good, default=None)

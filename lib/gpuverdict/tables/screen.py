@@ -122,11 +122,7 @@ def _line(row: FixedRow) -> str:
 
 def first_finding(case: Case, lang: str) -> dict[str, str] | None:
     """Return the first finding of the diagnosis with its remedy, None where there is none."""
-    findings = case.verdict.sections.get("diagnosis") or []
-    for finding in findings:
-        message, remedy = getattr(finding, "message", ""), getattr(finding, "remedy", "")
-        if isinstance(finding, dict):
-            message, remedy = finding.get("message", ""), finding.get("remedy", "")
-        if message:
-            return {"message": str(message), "remedy": str(remedy)}
+    for finding in case.findings[:1]:
+        message, _, remedy, _ = finding.render(lang)
+        return {"message": message, "remedy": remedy}
     return None

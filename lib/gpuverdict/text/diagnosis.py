@@ -28,6 +28,27 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "对比前后并发 1 的解码步时：应随读取字节数下降。",
         ),
     },
+    "impossible_step": {
+        "en": (
+            "{arm}: a step of {step_ms:.2f} ms would have to read {share:.0%} of what the card can: "
+            "the label of the card, the model's shape or the precision is wrong.",
+            "Correct `gpu`, `model` or `precision` in the campaign file.",
+        ),
+        "zh": (
+            "{arm}：{step_ms:.2f} ms 的解码步需要达到显卡带宽的 {share:.0%}：显卡标签、模型结构或精度有误。",
+            "请更正 campaign.yaml 中的 `gpu`、`model` 或 `precision`。",
+        ),
+    },
+    "impossible_step_proof": {
+        "en": (
+            "`nvidia-smi -q -x` of the host and the model's config would show which.",
+            "The share of the bandwidth at one stream: it must lie below 100 %.",
+        ),
+        "zh": (
+            "主机的 `nvidia-smi -q -x` 与模型 config 可以说明是哪一项。",
+            "并发 1 的带宽占比：应低于 100%。",
+        ),
+    },
     "binds_launch": {
         "en": (
             "{arm}: one stream's step takes {step_ms:.2f} ms where its bytes need {floor_ms:.2f} "

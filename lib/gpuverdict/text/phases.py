@@ -240,6 +240,17 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请使用更长的输出或更短的提示词，使解码有单独运行的时段。",
         ),
     },
+    "noisy_stamps": {
+        "en": (
+            "The client stamps tokens unevenly, so means of up to {pooled} consecutive gaps stand "
+            "for single ones in the decode step.",
+            "Give the client a core of its own, or use a faster client.",
+        ),
+        "zh": (
+            "客户端的 token 时间戳抖动较大，解码步时改用最多 {pooled} 个连续间隔的均值。",
+            "请为客户端分配独立 CPU 核心，或换用更快的客户端。",
+        ),
+    },
     "step_user_perceived": {
         "en": (
             "This decode step is the median TPOT of one stream, as a user perceives it.",

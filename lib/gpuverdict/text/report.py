@@ -492,7 +492,7 @@ _SECTIONS = {
     "provenance_command": _both("Made again by", "复现命令"),
     "provenance_tools": _both("Logs by", "日志来自"),
     "health_section": _both("Run health", "运行健康状况"),
-    "figures_heading": _both("The primary metrics, level by level", "主要指标逐档对比"),
+    "figures_heading": _both("Level by level", "逐档对比"),
 }
 
 _CAMPAIGN = {
@@ -549,6 +549,224 @@ _CAMPAIGN = {
         "Smallest detectable difference against runs an arm. {finding}",
         "可检出最小差异随运行次数的变化。{finding}",
     ),
+}
+
+_ANSWERS = {
+    "finding_reading": _both(
+        "Each finding names its evidence and what would confirm it; without the input it needs a rule says nothing.",
+        "每条诊断给出依据与确认方法；缺少所需输入时规则不作判断。",
+    ),
+    "finding_message": _both("what and why", "现象与依据"),
+    "finding_confirm": _both("would be confirmed by", "如何确认"),
+    "finding_remedy": _both("try first", "优先尝试"),
+    "finding_check": _both("shows whether it worked", "如何验证效果"),
+    "phase_prefill": _both("prefill", "预填充"),
+    "phase_waiting": _both("waiting", "等待"),
+    "phase_decode": _both("decode", "解码"),
+    "axis_mean_time": _both("mean time of a request (s)", "请求平均耗时（s）"),
+    "phases_reading": _both(
+        "Each bar is the mean request of an arm at a level: prefill as if alone, waiting on top of that, then decode.",
+        "每条为该组该档的平均请求：单独运行时的预填充、额外等待、解码。",
+    ),
+    "phases_finding": _both(
+        "Decode takes {low} to {high} of a request; waiting at most {wait}.",
+        "解码占请求的 {low} 至 {high}；等待最多占 {wait}。",
+    ),
+    "phases_none": _both("The logs hold no first-token times.", "日志没有首 token 时间。"),
+    "phases_alt": _both(
+        "Stacked bars of prefill, waiting and decode by arm and level. {finding}",
+        "各组各档的预填充、等待与解码堆叠条。{finding}",
+    ),
+    "axis_prompt": _both("prompt length (tokens)", "输入长度（token）"),
+    "axis_ttft_ms": _both("time to first token, alone (ms)", "单请求首 token 时延（ms）"),
+    "prefill_reading": _both(
+        "Points are medians over probes with one request at a time, the line is the fit where lengths allow one; its height at zero is overhead, its slope the cost of a prompt token.",
+        "点为单请求探测的中位数，线为可拟合时的曲线；截距为固定开销，斜率为每个输入 token 的代价。",
+    ),
+    "prefill_words": _both("{arm}: {time} for {n} tokens.", "{arm}：{n} 个 token 需 {time}。"),
+    "prefill_none": _both(
+        "No probe with one request at a time was recorded.", "没有单请求探测记录。"
+    ),
+    "prefill_alt": _both(
+        "Time to first token against prompt length. {finding}", "首 token 时延随输入长度。{finding}"
+    ),
+    "axis_batch": _both("requests decoding", "解码中的请求数"),
+    "batch_reading": _both(
+        "The step line counts requests between first and last token; dips are streams that wait for a prefill.",
+        "阶梯线为处于首末 token 之间的请求数；凹陷表示有请求在等待预填充。",
+    ),
+    "batch_words": _both(
+        "{arm} decodes {batch} requests on average at {level}",
+        "{arm} 在 {level} 档平均同时解码 {batch} 个请求",
+    ),
+    "batch_none": _both("The logs hold no token times.", "日志没有 token 时间。"),
+    "batch_alt": _both("Decode batch over time. {finding}", "解码批大小随时间变化。{finding}"),
+    "axis_flight": _both("requests in flight", "在途请求数"),
+    "axis_step_ms": _both("time per token (ms)", "每 token 时间（ms）"),
+    "axis_decode_rate": _both("decode throughput (tokens/s)", "解码吞吐（token/s）"),
+    "axis_rate_ratio": _both("throughput, candidate / baseline", "吞吐，候选 / 基线"),
+    "curve_reading": _both(
+        "Points are runs, the curve is fitted per sweep; its height at an empty batch is the cost of reading the weights, its slope what each further stream adds.",
+        "点为各次运行，曲线按每轮扫描拟合；空批处的高度为读取权重的代价，斜率为每增一路的代价。",
+    ),
+    "curve_words": _both(
+        "{arm}: {alpha} and {beta} more for each stream.", "{arm}：{alpha}，每增一路 {beta}。"
+    ),
+    "curve_none": _both("Fewer than two levels: no curve.", "少于两个负载档，无法拟合曲线。"),
+    "curve_alt": _both(
+        "Curve against requests in flight. {finding}", "随在途请求数的曲线。{finding}"
+    ),
+    "bend_reading": _both(
+        "The curve rises in proportion while weights are read for few streams, and flattens where each stream costs as much as the weights.",
+        "并发少时曲线近似成比例上升；当每路代价与读取权重相当时趋于平缓。",
+    ),
+    "bend_words": _both("{arm} bends at {half} streams.", "{arm} 在 {half} 路处弯折。"),
+    "bend_beyond": _both(
+        "{arm} has not bent at {most} streams, the most that was run.",
+        "{arm} 到已测最高 {most} 路仍未弯折。",
+    ),
+    "ratio_reading": _both(
+        "The band holds the whole curve with 95 % confidence; above the grey strip the candidate gives more, below it less.",
+        "色带以 95 % 置信覆盖整条曲线；高于灰带表示候选更高，低于则更低。",
+    ),
+    "ratio_finding": _both(
+        "The candidate gives {first} times the throughput at {low} in flight and {last} times at {high}; the curves do not cross in between.",
+        "候选在 {low} 个在途请求时为基线吞吐的 {first} 倍，在 {high} 时为 {last} 倍；其间没有交叉。",
+    ),
+    "ratio_finding_cross": _both(
+        "The candidate gives {first} times the throughput at {low} in flight and {last} times at {high}; the curves cross at {at}.",
+        "候选在 {low} 个在途请求时为基线吞吐的 {first} 倍，在 {high} 时为 {last} 倍；交叉点在 {at}。",
+    ),
+    "ratio_none": _both("No common range of batch sizes.", "没有共同的批大小范围。"),
+    "ratio_alt": _both(
+        "Throughput ratio along the batch. {finding}", "吞吐比值随批大小变化。{finding}"
+    ),
+    "curve_heading": _both("Fitted curves", "拟合曲线"),
+    "curve_table_reading": _both(
+        "Step time = fixed part + part a stream x streams, fitted for each sweep; intervals over sweeps.",
+        "步时 = 固定部分 + 每路部分 × 并发，按每轮扫描拟合；区间按扫描轮次计算。",
+    ),
+    "curve_model": _both("model", "模型"),
+    "curve_alpha": _both("fixed part", "固定部分"),
+    "curve_beta": _both("a stream", "每路"),
+    "curve_top": _both("saturation (tokens/s)", "饱和吞吐（token/s）"),
+    "curve_half": _both("bend (streams)", "弯折点（并发）"),
+    "curve_fit": _both("lack of fit p", "失拟 p"),
+    "curve_error": _both("largest error", "最大误差"),
+    "curve_range": _both("measured range", "已测范围"),
+    "curve_sweeps": _both("sweeps", "扫描轮次"),
+    "axis_arm_time": _both("seconds since the arm's first run", "自该组首次运行起的秒数"),
+    "axis_power": _both("power of all GPUs (W)", "全部 GPU 功率（W）"),
+    "power_limit": _both("power limit", "功率上限"),
+    "power_reading": _both(
+        "One-second means summed over the GPUs of an arm; plateaus are runs, valleys the pauses between them.",
+        "每秒均值，按该组全部 GPU 求和；平台为运行，低谷为间隔。",
+    ),
+    "power_words": _both(
+        "{arm} draws {mean} W on average and {peak} W at most.",
+        "{arm} 平均 {mean} W，最高 {peak} W。",
+    ),
+    "power_none": _both(
+        "Not measured: no GPU trace covers the runs.", "未测量：没有覆盖运行时段的 GPU 采样。"
+    ),
+    "power_alt": _both("Power over time. {finding}", "功率随时间变化。{finding}"),
+    "axis_slo_used": _both("share of the tightest limit in use (%)", "最紧限值的占用比例（%）"),
+    "slo_limit": _both("SLO", "SLO"),
+    "slo_reading": _both(
+        "For each run the part of the SLO that is closest to its limit; what lies above 100 % misses the SLO.",
+        "每次运行取最接近限值的 SLO 条目；高于 100 % 即不满足 SLO。",
+    ),
+    "slo_finding": _both(
+        "{arm} uses most: {used} of {part} at {level}.",
+        "{arm} 占用最多：{level} 档 {part} 的 {used}。",
+    ),
+    "slo_none": _both(
+        "No SLO is stated, or none of it was measured.", "未声明 SLO，或其条目均未测量。"
+    ),
+    "slo_alt": _both("Share of the SLO in use by level. {finding}", "各档 SLO 占用比例。{finding}"),
+    "bound_reading": _both(
+        "Points are the measured step, dotted lines the shortest step the card's bandwidth allows; the gap is what software and scheduling cost.",
+        "点为实测步时，虚线为显存带宽允许的最短步时；差距来自软件与调度。",
+    ),
+    "bound_finding": _both(
+        "{best} at {best_level} comes closest with {high} of the bandwidth; {worst} at {worst_level} uses {low}.",
+        "{best} 的 {best_level} 档最接近，达到带宽的 {high}；{worst} 的 {worst_level} 档仅 {low}。",
+    ),
+    "bound_none": _both(
+        "Not computed: needs the model's shape and the card's bandwidth.",
+        "未计算：需要模型规格与显存带宽。",
+    ),
+    "bound_alt": _both("Measured step against its bound. {finding}", "实测步时与下限。{finding}"),
+    "cap_heading": _both("Does it meet the SLO, and at what price?", "是否满足 SLO，成本如何"),
+    "cap_reading": _both(
+        "Largest load at which every run meets the SLO, and what the arm gives there; streams in memory are computed, not measured.",
+        "各次运行均满足 SLO 的最大负载及该处表现；显存可容纳并发为计算值，非实测。",
+    ),
+    "cap_go": _both("verdict", "结论"),
+    "cap_load": _both("carries", "承载"),
+    "cap_limiting": _both("limited by", "受限于"),
+    "cap_goodput": _both("goodput", "有效吞吐"),
+    "cap_rate": _both("output throughput", "输出吞吐"),
+    "cap_memory": _both("memory peak", "显存峰值"),
+    "cap_holds": _both("streams in memory", "显存可容纳并发"),
+    "cap_price": _both("price of 10⁶ output tokens", "每百万输出 token 价格"),
+    "cap_joule": _both("tokens per joule", "每焦耳 token 数"),
+    "cap_none": _both("Nothing was measured for {workload}.", "{workload} 没有测量结果。"),
+    "go_go": _both("go", "满足"),
+    "go_no_go": _both("no go", "不满足"),
+    "go_not_measured": _both("not measured", "未测量"),
+    "axis_claim": _both(
+        "published time / shortest time the card allows", "公布时间 / 显卡允许的最短时间"
+    ),
+    "claims_reading": _both(
+        "Each point is a published time over the shortest the card's memory allows; what lies left of 1 needs a cause that is not stated.",
+        "每个点为公布时间与显存所允许最短时间之比；位于 1 左侧的数值需要未说明的原因。",
+    ),
+    "claims_finding": _both(
+        "{below} of {n} times lie below what their card allows.",
+        "{n} 个时间中有 {below} 个低于显卡允许的下限。",
+    ),
+    "claims_alt": _both(
+        "Published times against the bound of their card. {finding}",
+        "公布时间与下限之比。{finding}",
+    ),
+    "claim_heading": _both("Published claims", "公开数据"),
+    "claim_reading": _both(
+        "One value a cell is one run: no verdict comes from a published table, only whether it can be so.",
+        "一格一个数值即一次运行：公开表格不产生判定，只检查是否可能成立。",
+    ),
+    "claim_none": _both("The table holds no claim that can be checked.", "表中没有可检查的数据。"),
+    "claim_standing": _both("standing", "判断"),
+    "claim_source": _both("source", "来源"),
+    "claim_section": _both("section", "章节"),
+    "claim_gpu": _both("GPU", "GPU"),
+    "claim_what": _both("claim", "内容"),
+    "claim_why": _both("why", "理由"),
+    "standing_stands": _both("stands", "成立"),
+    "standing_contradicts_itself": _both("contradicts itself", "自相矛盾"),
+    "standing_impossible": _both("impossible", "不可能"),
+    "standing_needs_a_cause": _both("needs a cause", "需要解释"),
+    "standing_not_judged": _both("not judged", "未判断"),
+}
+
+_RECORD = {
+    "record_heading": _both("Record sheet", "验收记录表"),
+    "record_reading": _both(
+        "Every field of an acceptance record with its source; {n} of {total} values are unknown.",
+        "验收记录的全部字段与来源；{total} 个值中有 {n} 个未知。",
+    ),
+    "record_part": _both("part", "部分"),
+    "record_field": _both("field", "字段"),
+    "record_source": _both("source", "来源"),
+    "record_unknown": _both("unknown", "未知"),
+    "record_hardware": _both("hardware", "硬件"),
+    "record_software": _both("software", "软件"),
+    "record_load": _both("load", "负载"),
+    "record_results": _both("results", "结果"),
+    "source_campaign_file": _both("campaign file", "campaign.yaml"),
+    "source_devices": _both("devices", "设备自报"),
+    "source_logs": _both("logs", "日志"),
+    "source_computed": _both("computed", "计算"),
 }
 
 _GLOSSARY = {
@@ -694,4 +912,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     **_GLOSSARY,
     **_INDEX,
     **_CAMPAIGN,
+    **_ANSWERS,
+    **_RECORD,
 }
