@@ -254,6 +254,10 @@ def fit_curve(
     for b, y, s in points:
         by_sweep.setdefault(s, []).append((b, y))
     usable = [sorted(rows) for rows in by_sweep.values() if len({b for b, _ in rows}) >= 2]
+    if design == "sweep" and not usable:
+        # A pass over one level is no sweep: its points share no server start with other levels.
+        design = "cells"
+        said.append(caution("passes_of_one_level"))
     if design == "cells":
         usable = []
     elif len(usable) < len(by_sweep):
@@ -275,10 +279,6 @@ def fit_curve(
         said.append(caution("as_many_levels_as_parameters"))
     elif design == "sweep" and len(fits) < 2:
         said.append(caution("single_sweep"))
-    if design != "cells" and not usable:
-        raise ParameterError(
-            "curve", found="sweeps of one level each", expected="two levels in a sweep, or cells"
-        )
     if infeasible:
         said.append(caution("infeasible_levels", levels=", ".join(f"{x:g}" for x in infeasible)))
     if selected is not None:

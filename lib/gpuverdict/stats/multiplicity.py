@@ -18,6 +18,7 @@ from gpuverdict.stats.comparison import (
     check_levels,
     decided,
     default_margin,
+    growth,
     look_up_metric,
     with_interval,
 )
@@ -243,7 +244,7 @@ def _cells_headline(
                 test="headline cells",
                 sd_log=sd,
                 sd_df=max(1, round(df)),
-                mde_ratio=math.expm1(found * se),
+                mde_ratio=growth(found * se),
                 may_be_equivalent=min(plain.n_baseline, plain.n_candidate) >= 3,
             ),
             test,
