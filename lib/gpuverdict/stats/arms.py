@@ -47,9 +47,8 @@ def noise_floor_from(values: Sequence[float], source: str) -> NoiseFloor:
     return NoiseFloor(sd_log=sd, n=len(logs), source=source)
 
 
-def _read_arm(values: Any, arm: str) -> tuple[np.ndarray, list[Caution]]:
+def _read_arm(items: list[Any], arm: str) -> tuple[np.ndarray, list[Caution]]:
     """Usable run values, and why some are not."""
-    items = list(values) if values is not None else []
     usable, missing, beyond = [], 0, 0
     for item in items:
         if item is None:
@@ -165,9 +164,10 @@ def compare_arms(
         statistic = "value"
     margin = default_margin(metric, statistic) if margin is None else margin
     check_levels(margin, confidence)
+    baseline, candidate = _listed(baseline), _listed(candidate)
     a, bad_a = _read_arm(baseline, "baseline")
     b, bad_b = _read_arm(candidate, "candidate")
-    if paired and _length(baseline) != _length(candidate):
+    if paired and len(baseline) != len(candidate):
         raise ParameterError(
             "paired",
             found=f"{len(a)} and {len(b)} runs",
@@ -201,8 +201,8 @@ def compare_arms(
     return _test(plain, log_a, log_b, paired, n_requests_min, noise_floor, drifting_runs)
 
 
-def _length(values: Any) -> int:
-    return 0 if values is None else len(list(values))
+def _listed(values: Sequence[float | None] | None) -> list[Any]:
+    return [] if values is None else list(values)
 
 
 def _geometric_mean(values: np.ndarray) -> float | None:
