@@ -173,7 +173,7 @@ def _interpolate(points: tuple[Floats, Floats], at: Floats) -> Floats:
 
 def fit_throughput_curve(
     batch: Sequence[float],
-    tokens_per_s: Sequence[float],
+    tokens_per_s: Sequence[float | None],
     sweep: Sequence[Hashable] | None = None,
     **options: Any,
 ) -> CurveFit:
@@ -189,12 +189,12 @@ def fit_throughput_curve(
         None if x is None or b is None or not x > 0 else b / x
         for b, x in zip(batch, tokens_per_s, strict=True)
     ]
-    return fit_curve(batch, times, sweep, **options)  # type: ignore[arg-type]
+    return fit_curve(batch, times, sweep, **options)
 
 
 def fit_curve(
     batch: Sequence[float],
-    tpot_s: Sequence[float],
+    tpot_s: Sequence[float | None],
     sweep: Sequence[Hashable] | None = None,
     *,
     design: Literal["sweep", "cells"] = "sweep",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from html import escape
 from typing import Any, Literal
 
@@ -184,8 +185,6 @@ def look_up_metric(metric: str) -> Metric:
     """
     if metric in METRICS:
         return METRICS[metric]
-    from difflib import get_close_matches
-
     near = get_close_matches(metric, METRICS, n=1)
     raise ParameterError(
         "metric",

@@ -22,6 +22,7 @@ from gpuverdict.stats.comparison import (
     look_up_metric,
     with_interval,
 )
+from gpuverdict.stats.rates import decided_difference
 from gpuverdict.text import caution
 
 __all__ = ["SignFlip", "adjust", "adjust_p", "headline", "sign_flip"]
@@ -96,8 +97,6 @@ def adjust(
 def _redecided(comparison: Comparison) -> Comparison:
     # Error ratios are decided on a difference, by their own rule; only their word can be lost.
     if comparison.test == "error logit":
-        from gpuverdict.stats.rates import decided_difference
-
         return decided_difference(comparison)
     return decided(comparison)
 
