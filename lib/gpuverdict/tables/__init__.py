@@ -11,6 +11,7 @@ from gpuverdict.tables.answers import (
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
+from gpuverdict.tables.deliver import write_case
 from gpuverdict.tables.export import write_csv, write_xlsx
 from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
@@ -43,6 +44,7 @@ __all__ = [
     "report_html",
     "run_table",
     "verdict_map",
+    "write_case",
     "write_csv",
     "write_xlsx",
 ]
