@@ -18,7 +18,7 @@ import polars as pl
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions, open_documents
-from gpuverdict.ingest.open_columns import propose_columns
+from gpuverdict.ingest.open_proposal import propose_columns
 from gpuverdict.recognise import read_document, recognise
 from gpuverdict.schema import Run, Trace, run_level
 from gpuverdict.text import sentence

@@ -337,7 +337,9 @@ def _duplicate(where: str, key: str) -> LogFormatError:
 
 def _refuse_duplicates(data: bytes, value: Any, name: str) -> None:
     """Raise for a key that stands twice: everywhere in small texts, at the top of large ones."""
-    if isinstance(value, dict) and any(data.count(mark) == len(value) for mark in (b":", b'":')):
+    if isinstance(value, dict) and any(
+        _count_to(data, mark, len(value)) == len(value) for mark in (b":", b'":')
+    ):
         # As many separators as keys: nothing nested has keys, and none is there twice.
         return
     if len(data) <= _SMALL:
@@ -355,6 +357,15 @@ def _refuse_duplicates(data: bytes, value: Any, name: str) -> None:
             _refuse_first_elements(data)
     except _DuplicateKeyError as problem:
         raise _duplicate(name, str(problem)) from None
+
+
+def _count_to(data: bytes, mark: bytes, limit: int) -> int:
+    """Count a mark up to one past a limit; searching skips long stretches faster than counting."""
+    n, position = 0, data.find(mark)
+    while position != -1 and n <= limit:
+        n += 1
+        position = data.find(mark, position + 1)
+    return n
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.S)

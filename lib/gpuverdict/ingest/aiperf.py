@@ -17,7 +17,9 @@ import polars as pl
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions, parse_records
 from gpuverdict.ingest.aiperf_summary import level_facts, reported_figures, sibling_summary
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -128,7 +130,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     late = answer - ttft
     if np.isfinite(late).any() and np.nanmax(late) > 1e-6:
         reported["time_to_first_answer_s.mean"] = float(np.nanmean(answer))
-    more.extend(_chunks(gaps, output, with_gaps))
+    more.extend(chunk_cautions(gaps, output, with_gaps))
     return [
         build_run(
             document,
@@ -357,12 +359,3 @@ def _context(
             span = np.nanmax(columns["end_s"][main]) - np.nanmin(columns["start_s"][main])
             facts["duration_s"] = float(span) if span > 0 else None
     return facts, reported_figures(summary or {}), said
-
-
-def _chunks(gaps: Gaps, output: Any, with_gaps: Any) -> list[Caution]:
-    with np.errstate(invalid="ignore"):
-        counted = with_gaps & (output > 1)
-    if not counted.any():
-        return []
-    ratio = float((output[counted] - 1).sum() / gaps.lengths[counted].sum())
-    return [caution("several_tokens_a_chunk", tokens_per_chunk=ratio)] if ratio > 1.05 else []

@@ -15,7 +15,9 @@ import numpy as np
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.aiperf_summary import level_facts, reported_figures, sibling_summary
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds
+from gpuverdict.ingest.gaps import Gaps
 from gpuverdict.ingest.genai_perf import event_content
 from gpuverdict.ingest.values import mapping, number, text
 from gpuverdict.schema import Run

@@ -16,7 +16,8 @@ import numpy as np
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.gaps import Gaps
 from gpuverdict.ingest.values import first_known, mapping, number, positive, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution

@@ -11,7 +11,9 @@ from typing import Any
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds
+from gpuverdict.ingest.gaps import Gaps
 from gpuverdict.ingest.values import number
 from gpuverdict.schema import Run
 

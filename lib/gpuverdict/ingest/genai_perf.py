@@ -16,7 +16,8 @@ import orjson
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.gaps import Gaps
 from gpuverdict.ingest.values import mapping, number, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution

@@ -17,7 +17,9 @@ import numpy as np
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions
 from gpuverdict.ingest.inference_perf_stage import reported_figures, stage_facts
 from gpuverdict.ingest.values import first_known, mapping, number, text
 from gpuverdict.schema import Run
@@ -225,11 +227,7 @@ def _stage_run(
         facts["duration_s"] = span if span > 0 else None
     gaps = Gaps.from_lists(lists, kind, document.name)
     if streaming and kind == "chunk":
-        counted = (gaps.lengths > 0) & fine & (written > 1)
-        if counted.any():
-            ratio = float((written[counted] - 1).sum() / gaps.lengths[counted].sum())
-            if ratio > 1.05:
-                said.append(caution("several_tokens_a_chunk", tokens_per_chunk=ratio))
+        said.extend(chunk_cautions(gaps, written, fine))
     return build_run(
         document,
         part=part,

@@ -12,7 +12,8 @@ from typing import Any
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import build_run, error_kinds, floats, integers
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds, floats, integers
 from gpuverdict.ingest.values import mapping, positive, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution

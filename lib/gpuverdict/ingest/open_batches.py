@@ -11,13 +11,8 @@ from typing import Any
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
-from gpuverdict.ingest.open_columns import (
-    BATCH_COLUMNS,
-    Table,
-    cell_number,
-    load_table,
-    table_header,
-)
+from gpuverdict.ingest.open_columns import Table, load_table, table_header
+from gpuverdict.ingest.open_units import BATCH_COLUMNS, cell_number
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run
-from gpuverdict.ingest.open_columns import Table, cell_number, load_table, table_header
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.gaps import Gaps
+from gpuverdict.ingest.open_columns import Table, load_table, table_header
+from gpuverdict.ingest.open_units import cell_number
 from gpuverdict.schema import REQUESTS, STATUSES, Run
 from gpuverdict.text import caution
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds, floats, integers
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions, split_gaps
 from gpuverdict.ingest.values import list_of, mapping, positive, whole
-from gpuverdict.ingest.vllm import reported_summary, request_rate, split_gaps, version_numbers
+from gpuverdict.ingest.vllm import reported_summary, request_rate, version_numbers
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -154,7 +156,7 @@ def _read_one(
         )
     info["output_tokens_source"] = source
     if gaps.kind == "chunk" and streamed:
-        said.extend(_chunks(gaps, output, answered))
+        said.extend(chunk_cautions(gaps, output, answered))
     if "random-ids" in str(record.get("dataset_name")):
         said.append(caution("prompts_drift"))
     return build_run(
@@ -234,15 +236,6 @@ def weigh_token_counts(
 
 def _agree(a: float, b: float) -> bool:
     return abs(a - b) <= _AGREE * max(a, b)
-
-
-def _chunks(gaps: Gaps, output: Any, answered: Any) -> list[Caution]:
-    with np.errstate(invalid="ignore"):
-        counted = answered & (gaps.lengths > 0) & (output > 1)
-    if not counted.any():
-        return []
-    ratio = float((output[counted] - 1).sum() / gaps.lengths[counted].sum())
-    return [caution("several_tokens_a_chunk", tokens_per_chunk=ratio)] if ratio > 1.05 else []
 
 
 def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[str, Any]:

@@ -18,12 +18,14 @@ import numpy as np
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.build import Gaps, build_run, error_kinds, floats, integers
+from gpuverdict.ingest.build import build_run
+from gpuverdict.ingest.columns import error_kinds, floats, integers
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions, split_gaps
 from gpuverdict.ingest.values import list_of, positive, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
-__all__ = ["read", "read_record", "reported_summary", "split_gaps", "why_not"]
+__all__ = ["read", "read_record", "reported_summary", "why_not"]
 
 _NEEDED = ("model_id", "num_prompts", "date", "completed")
 _SGLANG_MARKS = ("total_output_tokens_retokenized", "server_info", "accept_length",
@@ -133,7 +135,7 @@ def read_record(
     gaps = Gaps.from_lists(list_of(record, "itls", where), "chunk", f"{where}: itls")
     gaps, ttft, counts, explained = split_gaps(gaps, ttft, output, chat=chat)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
-    said.extend(_chunk_cautions(gaps, output))
+    said.extend(chunk_cautions(gaps, output, np.ones(len(ttft), dtype=bool)))
     columns: dict[str, Any] = {
         "ttft_s": ttft,
         "output_tokens": output,
@@ -322,78 +324,6 @@ def _end_epoch(date: Any, zone: str | None, where: str) -> float | None:
         raise LogFormatError(
             where, found=f"the unknown time zone {zone!r}", expected="an IANA name"
         ) from None
-
-
-def split_gaps(
-    gaps: Gaps, ttft: Any, output: Any, *, chat: bool
-) -> tuple[Gaps, Any, dict[str, int], dict[str, str]]:
-    """Take out of the gap lists what is no gap between two tokens.
-
-    Two things are found there: the TTFT itself as first entry (told by its value), and, on the chat
-    endpoint, the wait between the empty role chunk and the first content, in which case the first
-    token is the second event and TTFT grows by that wait.
-
-    Returns
-    -------
-    tuple
-        The gaps, the TTFT, counts by reason, and the explanations of the tool's own figures.
-    """
-    lengths = gaps.lengths
-    explained = {"tpot_s": "reported_past_last_token", "e2e_s": "reported_past_last_token"}
-    firsts = gaps.nth_s(0)
-    filled = (lengths > 0) & (ttft > 0)
-    if not filled.any():
-        return gaps, ttft, {}, explained
-    holds_ttft = filled & _begins_with_ttft(gaps, ttft, output)
-    if holds_ttft.any():
-        explained = dict.fromkeys(("tpot_s", "e2e_s", "itl_s"), "reported_with_ttft_in_gaps")
-        counted = {"ttft_in_gaps": int(holds_ttft.sum())}
-        return gaps.without_first(holds_ttft), ttft, counted, explained
-    if not chat:
-        return gaps, ttft, {}, explained
-    rest = gaps.without_first(filled).flat_s
-    typical = float(np.median(rest)) if rest.size else math.inf
-    with np.errstate(invalid="ignore"):
-        role = filled & ((lengths == output) | (firsts < 0.1 * typical))
-    judged = filled & (lengths > 1)
-    if judged.any() and role[judged].mean() >= 0.9:
-        moved = np.where(role, ttft + np.nan_to_num(firsts), ttft)
-        explained |= dict.fromkeys(("ttft_s", "itl_s", "tpot_s"), "reported_with_role_chunk")
-        return gaps.without_first(role), moved, {"role_chunk": int(role.sum())}, explained
-    return gaps, ttft, {}, explained
-
-
-def _begins_with_ttft(gaps: Gaps, ttft: Any, output: Any) -> Any:
-    """Mark the requests whose gap list begins with the TTFT, by value and only file by file.
-
-    A list of one entry a token whose first is the TTFT tells by itself. In a shorter list (several
-    tokens a chunk) an equal first entry may be chance, as with constant times: there it counts
-    only where it is exact and unlike the second.
-    """
-    firsts, lengths = gaps.nth_s(0), gaps.lengths
-    filled = (lengths > 0) & (ttft > 0)
-    seconds = gaps.nth_s(1)
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(firsts - ttft)
-        one_a_token = filled & (lengths == output) & (apart <= 1e-3)
-        exact = filled & (lengths < output - 1) & (apart <= 1e-9)
-        exact &= np.abs(seconds - firsts) > 0.1 * firsts
-    if filled.any() and one_a_token[filled].mean() >= 0.9:
-        return one_a_token
-    several = filled & (lengths > 1)
-    if several.sum() > 1 and exact[several].mean() >= 0.9:
-        return exact
-    return np.zeros(len(ttft), dtype=bool)
-
-
-def _chunk_cautions(gaps: Gaps, output: Any) -> list[Caution]:
-    filled = (gaps.lengths > 0) & (output > 1)
-    if not filled.any():
-        return []
-    per_chunk = float((output[filled] - 1).sum() / gaps.lengths[filled].sum())
-    return (
-        [caution("several_tokens_a_chunk", tokens_per_chunk=per_chunk)] if per_chunk > 1.05 else []
-    )
 
 
 _METRICS = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s",

@@ -13,6 +13,7 @@ from gpuverdict.tables.answers import (
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
+from gpuverdict.tables.deliver import write_case
 from gpuverdict.tables.export import write_csv, write_xlsx
 from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
@@ -47,6 +48,7 @@ __all__ = [
     "run_row",
     "run_table",
     "verdict_map",
+    "write_case",
     "write_csv",
     "write_xlsx",
 ]
