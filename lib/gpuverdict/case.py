@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from gpuverdict.campaign import Campaign, ComparisonSpec, read_campaign
+from gpuverdict.campaign import Campaign, ComparisonSpec, find_comparison, read_campaign
 from gpuverdict.capacity import capacity_section, curves_section, device_memory
 from gpuverdict.curves import CurveComparison, CurveFit
 from gpuverdict.diagnosis import Finding, diagnose, observe
@@ -26,7 +25,6 @@ from gpuverdict.verdict.sections import comparison_curves, energy_section, healt
 __all__ = [
     "Case",
     "device_identity",
-    "find_comparison",
     "open_campaign",
     "open_case",
     "summarize_paths",
@@ -170,22 +168,3 @@ def summarize_paths(paths: Sequence[str | Path]) -> tuple[pd.DataFrame, list[str
     if not frames:
         raise LogFormatError(", ".join(map(str, paths)), found="no run", expected="a benchmark log")
     return pd.concat(frames, ignore_index=True), lost
-
-
-def find_comparison(campaign: Campaign, name: str | None) -> ComparisonSpec:
-    """Find a comparison by name."""
-    specs = [spec for spec in campaign.comparisons if isinstance(spec, ComparisonSpec)]
-    if not specs:
-        raise ParameterError(
-            "comparison", found="no comparison in the campaign", expected="one or more"
-        )
-    if name is None:
-        return specs[0]
-    for spec in specs:
-        if spec.name == name:
-            return spec
-    names = [str(spec.name) for spec in specs]
-    near = difflib.get_close_matches(name, names, n=1)
-    raise ParameterError(
-        "comparison", found=repr(name)[:80], expected=near[0] if near else ", ".join(names)
-    )

@@ -19,12 +19,12 @@ import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from gpuverdict import recognise
 from gpuverdict.campaign import Campaign, InputFile
 from gpuverdict.errors import CampaignError, Caution, GpuverdictError, LogFormatError
 from gpuverdict.files import ReadOptions
@@ -39,8 +39,13 @@ __all__ = [
     "dump_cautions",
     "file_digest",
     "ingest_files",
+    "is_stored",
     "load_cautions",
+    "package_versions",
 ]
+
+_PACKAGES = ("gpuverdict", "numpy", "pandas", "polars", "scipy", "statsmodels", "matplotlib",
+             "seaborn", "papermill", "nbconvert")  # fmt: skip
 
 _READING = ("files", "recognise.py", "schema.py", "ingest", "telemetry")
 
@@ -98,6 +103,12 @@ def default_store(campaign: Campaign) -> Path:
     except OSError:
         name = hashlib.sha256(str(campaign.root.resolve()).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"gpuverdict-store-{name}"
+
+
+@functools.cache
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages a result rests on."""
+    return {name: metadata.version(name) for name in _PACKAGES}
 
 
 @functools.cache
@@ -199,7 +210,10 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
         folder = store / _key(digest, file.options)
         if not _is_whole(folder):
             shutil.rmtree(folder, ignore_errors=True)
-            _write(folder, recognise.read_any(file.path, file.options))
+            # Here, since an unchanged campaign is recognised without the readers.
+            from gpuverdict.recognise import read_any
+
+            _write(folder, read_any(file.path, file.options))
     except GpuverdictError as problem:
         return digest, str(problem)
     except OSError as problem:
@@ -210,6 +224,11 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
             LogFormatError(file.path, found="more than fits in memory", expected="a smaller file")
         )
     return digest, None
+
+
+def is_stored(digest: str, options: ReadOptions, store: Path) -> bool:
+    """Tell whether a file of this hash, read in this way, is in the store already."""
+    return _is_whole(store / _key(digest, options))
 
 
 def _key(digest: str, options: ReadOptions) -> str:

@@ -16,7 +16,7 @@ from gpuverdict.campaign.keys import (
     ModelSpec,
     Workload,
 )
-from gpuverdict.campaign.reading import key_table, read_campaign
+from gpuverdict.campaign.reading import find_comparison, key_table, read_campaign
 
 __all__ = [
     "Arm",
@@ -28,6 +28,7 @@ __all__ = [
     "ModelSpec",
     "Workload",
     "arm_inputs",
+    "find_comparison",
     "key_table",
     "read_campaign",
 ]

@@ -22,7 +22,7 @@ from gpuverdict.errors import CampaignError, ParameterError
 from gpuverdict.hardware import resolve_gpu
 from gpuverdict.schema import METRICS, STATISTICS
 
-__all__ = ["key_table", "read_campaign"]
+__all__ = ["find_comparison", "key_table", "read_campaign"]
 
 MAX_BYTES = 2**20
 MAX_NODES = 100_000
@@ -339,6 +339,32 @@ def _pairs(campaign: Campaign) -> list[ComparisonSpec]:
         raise CampaignError(f"{campaign.path.name}: comparisons", found=f"the name {twice!r} twice",
                             expected="a name of its own for each")  # fmt: skip
     return named
+
+
+def find_comparison(campaign: Campaign, name: str | None) -> ComparisonSpec:
+    """Find a comparison by name (the first one without a name).
+
+    Raises
+    ------
+    ParameterError
+        With the nearest name, or all of them.
+    """
+    specs = [spec for spec in campaign.comparisons if isinstance(spec, ComparisonSpec)]
+    if not specs:
+        raise ParameterError(
+            "comparison", found="no comparison in the campaign", expected="one or more"
+        )
+    if name is None:
+        return specs[0]
+    for spec in specs:
+        if spec.name == name:
+            return spec
+    names = [str(spec.name) for spec in specs]
+    near = difflib.get_close_matches(name, names, n=1)
+    raise ParameterError(
+        "comparison", found=repr(name)[:80],
+        expected=near[0] if near else ", ".join(names)[:400],
+    )  # fmt: skip
 
 
 def _check_treatment(campaign: Campaign, spec: ComparisonSpec, name: str) -> None:

@@ -20,6 +20,11 @@ __all__ = [
 ]
 
 
+def legend_above(axes: Axes) -> None:
+    """Set the legend over the axes, where it hides nothing."""
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.1)
+
+
 def draw_stacks(
     frame: pd.DataFrame,
     *,
@@ -57,7 +62,7 @@ def draw_stacks(
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(loc="lower right", fontsize=8)
+    legend_above(axes)
     return axes
 
 
@@ -213,7 +218,7 @@ def draw_traces(
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.set_ylim(bottom=0)
     if len(frame):
-        axes.legend(fontsize=8, loc="lower right")
+        legend_above(axes)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -245,6 +250,8 @@ def draw_claims(
             label=names[str(standing)],
         )
     axes.set_xscale("log")
+    axes.set_xticks([0.3, 0.5, 1, 2, 4, 8], ["0.3", "0.5", "1", "2", "4", "8"])
+    axes.minorticks_off()
     axes.set_yticks(range(len(sources)), sources)
     axes.set_ylim(len(sources) - 0.5, -0.5)
     axes.set_xlabel(label)

@@ -9,7 +9,7 @@ from gpuverdict.capacity import arm_rooflines, device_memory
 from gpuverdict.case import Case
 from gpuverdict.figures.draw_series import draw_points_and_lines, draw_traces
 from gpuverdict.figures.plate import Plate
-from gpuverdict.figures.plates import main_workload, notice, per_run
+from gpuverdict.figures.plates import main_workload, metric_label, notice, per_run
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.text import sentence
 
@@ -105,7 +105,7 @@ def slo_margins(case: Case, lang: str = "en", workload: str | None = None) -> Pl
     for metric, limits in case.campaign.slo_of(workload).items():
         for statistic, limit in limits.items():
             rows = per_run(case, metric, statistic, workload)
-            rows = rows.assign(part=f"{metric} {statistic}", used=rows.value / limit)
+            rows = rows.assign(part=metric_label(metric, statistic, lang), used=rows.value / limit)
             parts.append(rows[["arm", "level_value", "run_id", "part", "used"]])
     columns = ["arm", "level_value", "run_id", "part", "used"]
     used = pd.concat(parts).dropna(subset=["used"]) if parts else pd.DataFrame(columns=columns)

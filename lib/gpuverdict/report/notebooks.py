@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 from gpuverdict.errors import GpuverdictError
 from gpuverdict.report.parameters import check_parameters
 
-__all__ = ["KERNEL", "NotebookError", "notebook_folder", "run_notebook"]
+__all__ = ["KERNEL", "Kernels", "NotebookError", "notebook_folder", "run_notebook"]
 
 # One kernel whatever a notebook was saved under: the name of another machine's means nothing here.
 KERNEL = "python3"
@@ -19,6 +22,63 @@ _TRIES = 3
 
 class NotebookError(GpuverdictError):
     """A notebook whose cell failed; the notebook with the error is kept."""
+
+
+class Kernels:
+    """The kernels at work, so that another thread can end them: papermill hands none out.
+
+    Examples
+    --------
+    >>> kernels = Kernels()
+    >>> kernels.stop()
+    >>> kernels.stopped
+    True
+    """
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._managers: list[Any] = []
+        self._lock = threading.Lock()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called: nothing new is started then."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """End every kernel now; the notebooks they ran end in an error."""
+        self._stop.set()
+        with self._lock:
+            for manager in self._managers:
+                pid = getattr(manager.provisioner, "pid", None)
+                if pid:
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    def manager_class(self) -> type:
+        """Return a kernel manager class whose kernels are known here."""
+        from jupyter_client.manager import AsyncKernelManager
+
+        known = self
+
+        class KnownKernel(AsyncKernelManager):
+            async def _async_post_start_kernel(self, **options: Any) -> None:
+                await super()._async_post_start_kernel(**options)
+                with known._lock:
+                    known._managers.append(self)
+                if known.stopped:
+                    known.stop()
+
+            async def _async_cleanup_resources(self, restart: bool = False) -> None:
+                with known._lock:
+                    if self in known._managers:
+                        known._managers.remove(self)
+                await super()._async_cleanup_resources(restart)
+
+            post_start_kernel = _async_post_start_kernel  # type: ignore[assignment]
+            cleanup_resources = _async_cleanup_resources  # type: ignore[assignment]
+
+        return KnownKernel
 
 
 def notebook_folder() -> Path:
@@ -37,7 +97,10 @@ def notebook_folder() -> Path:
 
 
 def run_notebook(
-    notebook: str | Path, output: str | Path, parameters: Mapping[str, Any] | None = None
+    notebook: str | Path,
+    output: str | Path,
+    parameters: Mapping[str, Any] | None = None,
+    kernels: Kernels | None = None,
 ) -> Path:
     """Execute a notebook with papermill and keep it, whatever happens.
 
@@ -47,6 +110,8 @@ def run_notebook(
         Where it is and where the executed one goes.
     parameters : mapping, optional
         Checked against the notebook's `parameters` cell before a kernel starts.
+    kernels : Kernels, optional
+        Through which another thread may end this one.
 
     Returns
     -------
@@ -71,6 +136,7 @@ def run_notebook(
     # papermill reports a kernel name it does not know and every progress step through logging.
     logging.getLogger("papermill").setLevel(logging.CRITICAL)
     problem: Exception | None = None
+    kernels = kernels or Kernels()
     for attempt in range(_TRIES):
         try:
             with warnings.catch_warnings():
@@ -79,12 +145,14 @@ def run_notebook(
                     str(notebook), str(output), parameters=given, kernel_name=KERNEL,
                     language="python", progress_bar=False, log_output=False,
                     request_save_on_cell_execute=True, start_timeout=120,
-                    config=_transport(attempt),
+                    config=_transport(attempt), kernel_manager_class=kernels.manager_class(),
                 )  # fmt: skip
             return Path(output)
         except PapermillExecutionError as failure:
             raise _cell_error(Path(output), failure) from None
         except DeadKernelError:
+            if kernels.stopped:
+                raise _stopped(output) from None
             raise NotebookError(
                 output, found="a kernel that died in a cell", expected="a notebook that runs through",
                 remedy="the cells before it are kept there; it may have run out of memory",
@@ -92,10 +160,17 @@ def run_notebook(
         except RuntimeError as failure:
             # A kernel that did not start (a port taken meanwhile, a slow machine) may start now.
             problem = failure
+        if kernels.stopped:
+            raise _stopped(output)
     raise NotebookError(
         output, found=f"a kernel that did not start ({_first_line(problem)})",
         expected=f"the kernel {KERNEL}", remedy="look at the machine's load and try again",
     )  # fmt: skip
+
+
+def _stopped(output: str | Path) -> NotebookError:
+    return NotebookError(output, found="a stopped run", expected="one that may finish",
+                         remedy="start it again: what is done stays done")  # fmt: skip
 
 
 def _transport(attempt: int) -> Any:

@@ -11,10 +11,12 @@ from gpuverdict.tables.answers import (
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
+from gpuverdict.tables.deliver import write_case
 from gpuverdict.tables.export import write_csv, write_xlsx
 from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.page import report_html
+from gpuverdict.tables.record import record_frame, record_table
 from gpuverdict.tables.rows import fixed_rows, knee_level
 from gpuverdict.tables.screen import first_screen
 from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
@@ -37,9 +39,12 @@ __all__ = [
     "knee_level",
     "missing_table",
     "provenance",
+    "record_frame",
+    "record_table",
     "report_html",
     "run_table",
     "verdict_map",
+    "write_case",
     "write_csv",
     "write_xlsx",
 ]

@@ -14,6 +14,7 @@ from gpuverdict.case import Case
 from gpuverdict.measured import level_label
 from gpuverdict.schema import METRICS
 from gpuverdict.tables.health import facts_of
+from gpuverdict.tables.record import record_frame
 from gpuverdict.tables.rows import arms_of
 from gpuverdict.verdict import Cell
 
@@ -25,7 +26,7 @@ _MOST_ROWS = 1_048_575
 
 
 def sheets(case: Case) -> dict[str, pd.DataFrame]:
-    """Give the tidy sheets of a case: `verdicts`, `headline`, `runs`, `summary`, `inputs`, `lost`.
+    """Give the tidy sheets of a case: `verdicts`, `headline`, `record`, `runs`, `summary`, files.
 
     Values are in base units, with the unit in a column of its own; intervals, numbers of runs and
     the files behind every row are columns.
@@ -40,6 +41,7 @@ def sheets(case: Case) -> dict[str, pd.DataFrame]:
     return {
         "verdicts": pd.DataFrame([_cell_record(c, case, sources) for c in case.verdict.cells]),
         "headline": pd.DataFrame([_cell_record(c, case, sources) for c in case.verdict.headline]),
+        "record": record_frame(case).fillna({"value": "unknown"}),
         "runs": pd.DataFrame(_run_records(case)),
         "summary": own.assign(
             cautions=own.cautions.map(lambda codes: ", ".join(codes)), source=own.run_id.map(paths)

@@ -55,7 +55,7 @@ def how_reached(case: Case, lang: str = "en") -> Section:
         scope=c.scope,
         treatment=", ".join(c.treatment) or "–",
         cell_name="" if cell is None else _cell_name(cell, lang),
-        null="" if cell is None else cell.comparison.null_hypothesis,
+        null="" if cell is None else _null_hypothesis(cell, lang),
     )
     return Section(name="how_reached", markup=markup, text="\n".join(f"{a}: {b}" for a, b in steps))
 
@@ -63,6 +63,11 @@ def how_reached(case: Case, lang: str = "en") -> Section:
 def _cell_name(cell: Cell, lang: str) -> str:
     name = metric_name(cell.key.metric, cell.key.statistic, lang)
     return f"{name} {at_level(cell.level, lang)}"
+
+
+def _null_hypothesis(cell: Cell, lang: str) -> str:
+    label = metric_name(cell.key.metric, cell.key.statistic, lang)
+    return spoken(lang, f"null_{cell.comparison.test.replace(' ', '_')}", label=label)
 
 
 def _worked_cell(case: Case) -> Cell | None:

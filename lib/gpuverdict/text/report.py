@@ -492,7 +492,7 @@ _SECTIONS = {
     "provenance_command": _both("Made again by", "复现命令"),
     "provenance_tools": _both("Logs by", "日志来自"),
     "health_section": _both("Run health", "运行健康状况"),
-    "figures_heading": _both("The primary metrics, level by level", "主要指标逐档对比"),
+    "figures_heading": _both("Level by level", "逐档对比"),
 }
 
 _CAMPAIGN = {
@@ -749,6 +749,26 @@ _ANSWERS = {
     "standing_not_judged": _both("not judged", "未判断"),
 }
 
+_RECORD = {
+    "record_heading": _both("Record sheet", "验收记录表"),
+    "record_reading": _both(
+        "Every field of an acceptance record with its source; {n} of {total} values are unknown.",
+        "验收记录的全部字段与来源；{total} 个值中有 {n} 个未知。",
+    ),
+    "record_part": _both("part", "部分"),
+    "record_field": _both("field", "字段"),
+    "record_source": _both("source", "来源"),
+    "record_unknown": _both("unknown", "未知"),
+    "record_hardware": _both("hardware", "硬件"),
+    "record_software": _both("software", "软件"),
+    "record_load": _both("load", "负载"),
+    "record_results": _both("results", "结果"),
+    "source_campaign_file": _both("campaign file", "campaign.yaml"),
+    "source_devices": _both("devices", "设备自报"),
+    "source_logs": _both("logs", "日志"),
+    "source_computed": _both("computed", "计算"),
+}
+
 _GLOSSARY = {
     "term_prefill": _term(
         "prefill",
@@ -893,4 +913,5 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     **_INDEX,
     **_CAMPAIGN,
     **_ANSWERS,
+    **_RECORD,
 }
