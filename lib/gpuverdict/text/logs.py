@@ -346,46 +346,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在无失败的服务上重测，或改用会记录失败的工具。",
         ),
     },
-    "server_out_of_memory": {
-        "en": (
-            "The server ran out of GPU memory ({n} lines, first at {name}:{line}): {quote}",
-            "Record the level as infeasible, or lower it; it is an answer, not a missing run.",
-        ),
-        "zh": (
-            "服务端显存不足（共 {n} 行，首见于 {name}:{line}）：{quote}",
-            "请将该档位记为 infeasible 或降低档位；这是一个结论，而不是缺失的 run。",
-        ),
-    },
-    "server_oom_killer": {
-        "en": (
-            "The kernel killed a process for memory ({n} lines, first at {name}:{line}): {quote}",
-            "Host memory ran out, not the GPU's: give the host more, and repeat.",
-        ),
-        "zh": (
-            "内核因内存不足终止了进程（共 {n} 行，首见于 {name}:{line}）：{quote}",
-            "耗尽的是主机内存而非显存：请增加主机内存后重测。",
-        ),
-    },
-    "server_preemption": {
-        "en": (
-            "The engine preempted requests to make room ({n} lines, first at {name}:{line}): {quote}",
-            "Latencies of this level hold recomputation: fewer streams, or more KV cache.",
-        ),
-        "zh": (
-            "引擎为腾出空间抢占了请求（共 {n} 行，首见于 {name}:{line}）：{quote}",
-            "该档位的时延包含重算：请减少并发或增大 KV cache。",
-        ),
-    },
-    "server_fragmentation": {
-        "en": (
-            "The allocator reports fragmented GPU memory ({n} lines, first at {name}:{line}): {quote}",
-            "Set expandable segments in the allocator, or restart the server between levels.",
-        ),
-        "zh": (
-            "显存分配器报告碎片（共 {n} 行，首见于 {name}:{line}）：{quote}",
-            "请启用可扩展分段，或在各档位之间重启服务。",
-        ),
-    },
     "tokens_unknown": {
         "en": (
             "The file holds no token counts.",
