@@ -355,7 +355,8 @@ def _draft_arm(name: str, found: _Found) -> list[str]:
     ):
         if listed:
             lines.append(f"    {key}: [{', '.join(_scalar(path) for path in listed)}]")
-    lines.append(f"    # engine: vllm   # {sentence('draft_engine')}")
+    lines.append(f"    engine: vllm   # {sentence('draft_engine')}")
+    lines.append("    precision: bf16")
     return lines
 
 
