@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ def write_arm(
             count = n if isinstance(n, int) else n[repeat]
             rows = closed_loop(
                 **{**base, "tpot_s": base["tpot_s"] * factor, "ttft_s": base["ttft_s"] * factor},
-                streams=level, n=count, seed=sum(map(ord, name)) * 1000 + level * 10 + repeat,
+                streams=level, n=count, seed=zlib.crc32(f"{name} {level} {repeat}".encode()),
             )  # fmt: skip
             result = vllm_result(rows, streams=level, **dict(keep or {}))
             (target / f"c{level}_r{repeat}.json").write_text(json.dumps(result))

@@ -7,8 +7,10 @@ recognised without loading what would render it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -205,20 +207,23 @@ def plan(
     Example: gpuverdict plan data/h200 --effect 0.03
     """
     from gpuverdict.case import open_campaign
-    from gpuverdict.plan import plans_of_campaign
+    from gpuverdict.plan import affordable_order, plans_of_campaign
 
     measured, summary = open_campaign(campaign)
     plans = plans_of_campaign(measured, summary, effect=effect, seed=seed)
     if as_json:
         _print_json({"plans": [one.as_dict() for one in plans]})
         return
-    for one in plans:
-        print(one)
-        for said in one.cautions:
-            print(f"  {said}")
-    if plans:
-        longest = max(plans, key=lambda one: one.runs_per_arm)
-        print(longest.order.to_string(index=False))
+    for name, group in itertools.groupby(plans, key=lambda one: one.comparison):
+        mine = list(group)
+        print(f"{name}:")
+        for one in mine:
+            print(f"  {one}")
+            for said in one.cautions:
+                print(f"    {said}")
+        order = affordable_order(mine)
+        print(f"  order for {order['repeat_no'].max()} runs per arm:")
+        print(textwrap.indent(order.to_string(index=False), "    "))
 
 
 @app.command()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpuverdict.text import caution
 
 __all__ = [
     "Plan",
+    "affordable_order",
     "plan_campaign",
     "plans_of_campaign",
     "pooled_sd",
@@ -50,6 +52,8 @@ class Plan:
         SD over runs of the log statistic that was planned with, and its degrees of freedom.
     order : DataFrame
         `order_no, block_no, repeat_no, arm, workload_seed`, one row a run.
+    comparison, pilot_level : str
+        Which comparison of a campaign this is for, and the level its pilot's SD comes from.
     """
 
     metric: str
@@ -65,6 +69,8 @@ class Plan:
     sd_log: float | None
     sd_df: int | None
     order: pd.DataFrame
+    comparison: str = ""
+    pilot_level: str | None = None
     cautions: tuple[Caution, ...] = ()
 
     def __str__(self) -> str:
@@ -74,8 +80,10 @@ class Plan:
             low, high = self.runs_range
             why = f"{low} to {high} for {self.effect_ratio:.1%}"
         seen = "" if self.detectable_ratio is None else f", finds {self.detectable_ratio:.1%}"
+        name = self.metric if self.statistic == "value" else f"{self.metric} {self.statistic}"
+        level = f" from {self.pilot_level}" if self.pilot_level else ""
         return (
-            f"{self.metric} {self.statistic}: {self.runs_per_arm} runs per arm ({why}){seen}, "
+            f"{name}: {self.runs_per_arm} runs per arm ({why}{level}){seen}, "
             f"{self.requests_per_run} requests or more each"
         )
 
@@ -90,6 +98,25 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>{self.order.to_html(index=False, escape=True)}"
+
+
+def affordable_order(plans: Sequence[Plan]) -> pd.DataFrame:
+    """Return the order for the most runs any of the plans asks for that can reasonably be made.
+
+    Plans beyond 30 runs an arm ask for steadier runs, not for an order; without any other the
+    recommended five repeats are laid out.
+
+    Raises
+    ------
+    ParameterError
+        For no plans.
+    """
+    if not plans:
+        raise ParameterError("plans", found="none", expected="one plan or more")
+    within = [plan for plan in plans if plan.runs_per_arm <= MANY_RUNS]
+    longest = max(within or plans, key=lambda plan: plan.runs_per_arm)
+    repeats = longest.runs_per_arm if within else RECOMMENDED_RUNS
+    return longest.order[longest.order["repeat_no"] <= repeats]
 
 
 def pooled_sd(pilot: Mapping[str, Sequence[float]]) -> tuple[float, int]:
@@ -263,6 +290,13 @@ def plan_campaign(
     )
 
 
+def _level_name(level: str | None) -> str | None:
+    if level is None:
+        return None
+    (kind, value), *_ = json.loads(level).items()
+    return f"{kind} {value:g}"
+
+
 def plans_of_campaign(
     measured: Measured, summary: Summary, *, effect: float, seed: int
 ) -> list[Plan]:
@@ -285,8 +319,12 @@ def plans_of_campaign(
     """
     campaign = measured.campaign
     frame = summary.frame[summary.frame.window == "steady"]
-    tails = [f"{m}.{s}" for slo in (campaign.slo_of(w) for w in campaign.all_workloads())
-             for m, limits in slo.items() for s in limits]  # fmt: skip
+    tails = [
+        (m, s)
+        for workload in campaign.all_workloads()
+        for m, limits in campaign.slo_of(workload).items()
+        for s in limits
+    ]
     levels = [run.level.get("concurrency", 0) for run in measured.runs]
     plans = []
     for spec in campaign.comparisons:
@@ -302,17 +340,17 @@ def plans_of_campaign(
                 & (frame.value > 0)
             ]
             pilots = [
-                {arm: held.value.tolist() for arm, held in cell.groupby("arm")}
-                for _, cell in rows.groupby(["workload", "level"])
+                (level, {arm: held.value.tolist() for arm, held in cell.groupby("arm")})
+                for (_, level), cell in rows.groupby(["workload", "level"])
             ]
-            usable = [p for p in pilots if any(len(v) > 1 for v in p.values())]
-            pilot = max(usable, key=lambda p: pooled_sd(p)[0]) if usable else None
+            usable = [p for p in pilots if any(len(v) > 1 for v in p[1].values())]
+            level, pilot = max(usable, key=lambda p: pooled_sd(p[1])[0], default=(None, None))
             plans.append(
-                plan_campaign(
+                replace(plan_campaign(
                     arms, effect=effect, pilot=pilot, metric=metric, statistic=statistic or "value",
-                    statistics=[t.partition(".")[2] for t in tails if t.partition(".")[0] == metric],
+                    statistics=[s for m, s in tails if m == metric],
                     concurrency=int(max(levels, default=0)), seed=seed,
                     paired=spec.paired or campaign.design.paired,
-                )
+                ), comparison=str(spec.name), pilot_level=_level_name(level))
             )  # fmt: skip
     return plans

@@ -47,6 +47,17 @@ def interval(n, random, *, runs, parameter) -> Reached:
     return _share((low <= truth) & (truth <= high))
 
 
+def delta_interval(n, random, *, parameter) -> Reached:
+    """Share of delta-rule intervals that hold the truth when every point has its own start."""
+    truth = 1 / BETA if parameter == "x_inf_tokens_per_s" else ALPHA / BETA
+    batch = np.tile(LEVELS, 4)
+    held = []
+    for row in np.log(ALPHA + BETA * batch) + random.normal(0, 0.018, (n, batch.size)):
+        found = fit_curve(batch, np.exp(row), design="cells").params[parameter]
+        held.append(found.low <= truth <= found.high)
+    return _share(np.array(held))
+
+
 def _curves(fit: StepFit, at: np.ndarray) -> np.ndarray:
     """Log throughput of each sweep's own line, campaigns x sweeps x points."""
     return -np.log(fit.alpha[..., None] + fit.beta[..., None] * at)
@@ -118,6 +129,9 @@ for _runs in (3, 5, 10):
     for _parameter in ("x_inf", "b_half"):
         _check(23, f"coverage of {_parameter}, two-stage, R = {_runs}", 93.5, 96.5,
                _with(interval, runs=_runs, parameter=_parameter), fast=4000)  # fmt: skip
+for _parameter in ("x_inf_tokens_per_s", "b_half"):
+    _check(23, f"coverage of {_parameter}, independent cells, delta rule", 93.5, 96.5,
+           _with(delta_interval, parameter=_parameter), fast=1500, nightly=10_000)  # fmt: skip
 for _runs in (3, 5, 10):
     _check(24, f"joint coverage of the band, R = {_runs}", 94.5, 98, _with(band, runs=_runs),
            fast=2500, nightly=20_000)  # fmt: skip

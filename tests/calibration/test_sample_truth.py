@@ -18,7 +18,7 @@ pytestmark = pytest.mark.calibration
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory) -> Path:
-    return make_sample(tmp_path_factory.mktemp("sample"), requests=250, starts=3)
+    return make_sample(tmp_path_factory.mktemp("sample"), requests=250, starts=4)
 
 
 @pytest.fixture(scope="module")
@@ -75,5 +75,12 @@ def test_no_run_of_the_sample_is_called_unhealthy(case):
     frame = case.health.frame
     assert not frame.disturbed.any()
     assert not frame.throttle.any()
-    # 24 runs x 3 metrics at a false alarm rate near 1 %: two would already be rare.
-    assert (frame.drift != "").sum() <= 2
+    # At one stream nothing settles: 6 runs x 3 metrics at a false alarm rate near 1 %.
+    alone = frame[frame.level == '{"concurrency": 1}']
+    assert (alone.drift != "").sum() <= 1
+
+
+def test_the_order_of_the_starts_is_recognised(case):
+    codes = [caution.code for caution in case.verdict.comparability.reasons]
+    assert "order_not_as_planned" not in codes
+    assert "simulated" in codes

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gpuverdict.energy import window_energy, window_telemetry
+from gpuverdict.energy import throttle_shares, window_energy, window_telemetry
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import ReadOptions, open_documents
 from gpuverdict.recognise import read_trace
@@ -123,12 +123,18 @@ def test_39_energy_comes_from_the_instant_column():
 @pytest.mark.parametrize("name", ["gpu_old_driver.csv", "gpu_new_driver.csv"])
 def test_42_throttle_bits_are_decoded(name):
     folder, right, wrong = _case(42)
-    masks = _smi(folder / name).samples["throttle_mask"].to_list()
-    assert len(masks) == right["n_samples"]
-    bits = {"sw_power_cap": 0x4, "sw_thermal": 0x20, "hw_thermal": 0x40, "hw_power_brake": 0x80}
-    for reason, bit in bits.items():
-        assert sum(bool(m & bit) for m in masks) / 8 == right[f"share_{reason}"]
+    shares = throttle_shares(_smi(folder / name))
+    reasons = {
+        "sw_power_cap": "sw_power_cap",
+        "sw_thermal": "sw_thermal_slowdown",
+        "hw_thermal": "hw_thermal_slowdown",
+        "hw_power_brake": "hw_power_brake_slowdown",
+    }
+    for short, reason in reasons.items():
+        assert shares[reason] == right[f"share_{short}"]
+    assert shares["slowed_any"] == right["share_slowed_any"]
     trace = _smi(folder / name, time_zone="UTC")
+    assert trace.samples.height == right["n_samples"]
     start = trace.samples["time_epoch_s"][0]
     share = window_telemetry(trace, start, start + 7)["throttled_ratio"].value
     assert share == right["share_slowed_any"] != wrong["share_nonzero"]

@@ -238,7 +238,7 @@ def _write(path: Path, data: bytes) -> None:
 def _campaign(starts: int) -> str:
     arms = "".join(
         f"""  {arm}:
-    gpu: {{name: {NAMES[arm]}, memory_gb: 80, memory_bandwidth_gb_per_s: 2000, tdp_w: 700}}
+    gpu: {{name: {NAMES[arm]}, memory_gb: 80, memory_bandwidth_gb_per_s: 4000, tdp_w: 700}}
     gpus: 1
     cards: [simulated-{letter}]
     tensor_parallel: 1

@@ -74,13 +74,14 @@ def serve(
     *,
     streams: int | None = None,
     arrival_s: np.ndarray | None = None,
-    think_s: float = 0.002,
+    think_s: float = 0.001,
 ) -> Served:
     """Serve requests: `streams` at a time (closed loop), or at given arrival times (open loop)."""
     n = prompt_tokens.size
     arrival = np.full(n, np.nan) if arrival_s is None else np.asarray(arrival_s, float).copy()
     scheduled, first, last = (np.full(n, np.nan) for _ in range(3))
-    think = think_s * rng.lognormal(0.0, 0.3, n)
+    # The client hears of an end, and is heard of, about a millisecond later each.
+    think = 0.003 + think_s * rng.lognormal(0.0, 0.3, n)
     coming: list[tuple[float, int]] = []
     sent = n
     if arrival_s is None:

@@ -21,6 +21,7 @@ from gpuverdict.capacity import (
     break_even_utilisation,
     capacity_section,
     cards_needed,
+    compare_loads,
     curves_section,
     decision_frame,
     decision_table,
@@ -247,6 +248,20 @@ def test_slo_load_is_found_between_levels():
     assert a.goodput_requests_per_s == pytest.approx(16 / low / 128, rel=0.03)
     (b,) = slo_capacity(FRAME, {"tpot_s": {"p50": 0.02}}, "b", infeasible=[64])
     assert (b.highest_met, b.lowest_missed) == (16, 64)
+
+
+def test_loads_of_two_arms_are_compared_over_sweeps():
+    slo = {"tpot_s": {"p50": 0.02}}
+    (a,), (b,) = slo_capacity(FRAME, slo, "a"), slo_capacity(FRAME, slo, "b")
+    ratio = compare_loads(a, b)
+    logs = np.log(a.sweep_loads), np.log(b.sweep_loads)
+    theirs = scipy_stats.ttest_ind(logs[1], logs[0], equal_var=False).confidence_interval()
+    assert (ratio.low, ratio.high) == pytest.approx(tuple(np.exp(theirs)), rel=1e-9)
+    (always,) = slo_capacity(FRAME, {"tpot_s": {"p50": 1.0}}, "a")
+    assert compare_loads(always, b).value is None
+    assert codes(compare_loads(always, b)) == {"slo_open_ended"}
+    (never,) = slo_capacity(FRAME, {"tpot_s": {"p50": 1e-4}}, "a")
+    assert codes(compare_loads(never, b)) == {"slo_never_met"}
 
 
 def test_an_slo_that_is_never_or_always_met():

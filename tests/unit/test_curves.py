@@ -251,6 +251,19 @@ def test_a_curved_truth_is_found_with_seven_levels():
     assert four.predict(0.5) is None
 
 
+def test_a_falling_throughput_is_retrograde():
+    levels = np.array([1.0, 2, 4, 8, 16, 32, 64])
+    random = np.random.default_rng(7)
+    truth = 5e-3 + 0.1e-3 * levels + 0.02e-3 * levels**2
+    logs = np.log(truth) + random.normal(0, 0.005, (5, 7))
+    fit = fit_curve(np.tile(levels, 5), np.exp(logs).ravel(), np.repeat(range(5), 7))
+    assert fit.peak_batch == pytest.approx(math.sqrt(5 / 0.02), rel=0.05)
+    assert fit.retrograde
+    line = curve(8e-3, 0.4e-3, 1)
+    assert not line.retrograde
+    assert line.knee_batch == pytest.approx(20, rel=0.1)
+
+
 def test_interpolation_is_monotone_and_meets_the_levels():
     batch, tpot = published("RTX 4090")
     fit = fit_curve(batch, tpot)

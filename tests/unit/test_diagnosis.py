@@ -32,7 +32,8 @@ HOT = Situation(arm="a", level=C16, slowdown_ratio=0.08, throttled_ratio=0.2, th
 # rule -> (situation that triggers it, changes that just do not)
 ALONE = {
     "binds_bandwidth": (replace(CARD, tpot_p50_s=0.0100), [
-        {"tpot_p50_s": 0.0141}, {"tpot_p50_s": None}, {"gpu_util_ratio": 0.7},
+        {"tpot_p50_s": 0.0141}, {"tpot_p50_s": 0.0068}, {"tpot_p50_s": None},
+        {"gpu_util_ratio": 0.7},
         {"step_bytes": None}, {"level": C16}]),
     # 14 GB at 2 TB/s take 7 ms: 6.8 ms is faster than the card can read.
     "impossible_step": (replace(CARD, tpot_p50_s=0.0068), [

@@ -9,7 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuverdict.energy import window_energy, window_telemetry
+from gpuverdict.energy import (
+    card_imbalance,
+    peak_node_power,
+    per_card,
+    throttle_shares,
+    window_energy,
+    window_telemetry,
+)
 from gpuverdict.files import ReadOptions, open_documents
 from gpuverdict.schema import GPU_SAMPLES, Trace, conform
 from gpuverdict.telemetry import smi_query
@@ -188,3 +195,45 @@ def test_what_was_not_recorded_is_null_with_its_reason():
     for name in ("memory_used_mib", "sm_clock_mhz", "sm_clock_spread_ratio", "throttled_ratio"):
         assert told[name].value is None
         assert codes(told[name]) == {"column_absent"}
+
+
+def test_a_counter_scraped_rarely_serves_long_windows_only():
+    time = np.arange(0.0, 1201.0, 30.0)
+    counted = trace(time, 0 * time + 200, energy_j=200.0 * time)
+    assert window_energy(counted, 100.0, 1000.0).value == pytest.approx(200 * 900)
+    refused = window_energy(counted, 100.0, 200.0)
+    assert refused.value is None
+    assert "gap" in codes(refused)
+
+
+def test_reasons_by_their_share():
+    masks = np.array([1, 0, 4, 4, 0x24, 0x40, 2, 0x84], np.uint64)
+    shares = throttle_shares(trace(np.arange(8.0), throttle_mask=masks))
+    assert shares["sw_power_cap"] == 4 / 8
+    assert shares["hw_power_brake_slowdown"] == shares["hw_thermal_slowdown"] == 1 / 8
+    assert shares["slowed_any"] == 5 / 8
+    assert (
+        throttle_shares(trace(np.arange(8.0), throttle_mask=masks), 2.0, 3.0)["sw_power_cap"] == 1
+    )
+    assert throttle_shares(trace(np.arange(8.0))) == {}
+
+
+def test_two_cards_side_by_side():
+    n = len(SECONDS)
+    one = trace(SECONDS, 0 * SECONDS + 300, sm_clock_mhz=0 * SECONDS + 1980.0,
+                memory_used_mib=[1000.0] * n)  # fmt: skip
+    late = trace(SECONDS + 0.03, 100 + 100 * (SECONDS == 20), gpu="GPU-2",
+                 sm_clock_mhz=0 * SECONDS + 1620.0, memory_used_mib=[3000.0] * n)  # fmt: skip
+    pair = both(one, late)
+    table = per_card(pair, 0.0, 30.0)
+    assert table["gpu"].to_list() == ["GPU-1", "GPU-2"]
+    assert table["memory_peak_mib"].to_list() == [1000.0, 3000.0]
+    assert table["throttled_ratio"].to_list() == [None, None]
+    uneven = card_imbalance(pair, 0.0, 30.0)
+    assert uneven["memory_used_mib"].value == pytest.approx(2000 / 2000)
+    assert uneven["sm_clock_mhz"].value == pytest.approx(360 / 1800)
+    assert card_imbalance(one, 0.0, 30.0)["power_w"].value is None
+    peak = peak_node_power(pair, 0.0, 30.0, supply_limit_w=450.0)
+    assert peak.value == pytest.approx(500, abs=10)
+    assert codes(peak) == {"supply_exceeded"}
+    assert codes(peak_node_power(pair, 0.0, 10.0, supply_limit_w=450.0)) == set()

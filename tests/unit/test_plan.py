@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from gpuverdict.errors import ParameterError
-from gpuverdict.plan import plan_campaign, pooled_sd, requests_per_run, run_order
+from gpuverdict.plan import affordable_order, plan_campaign, pooled_sd, requests_per_run, run_order
 
 
 def test_pooled_sd_weighs_arms_by_their_freedom():
@@ -82,3 +82,13 @@ def test_arms_must_differ():
         plan_campaign(["a", "a"], effect=0.03)
     with pytest.raises(ParameterError):
         plan_campaign(["a", "b"], effect=0.03, sd_log=0.01, pilot={"a": [1.0, 1.1]})
+
+
+def test_the_printed_order_stays_affordable():
+    few = plan_campaign(["a", "b"], effect=0.05, sd_log=0.02)
+    many = plan_campaign(["a", "b"], effect=0.01, sd_log=0.03)
+    assert affordable_order([few, many])["repeat_no"].max() == few.runs_per_arm == 4
+    assert affordable_order([many])["repeat_no"].max() == 5
+    assert affordable_order([many]).groupby("arm").size().tolist() == [5, 5]
+    with pytest.raises(ParameterError):
+        affordable_order([])

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from tests.simulator.server import ServerModel, serve
 from tests.unit.runs import make_run
 from tests.unit.vllm_raw import CLIENTS, vllm_run
 
@@ -117,6 +118,23 @@ def test_a_step_is_a_throttle_only_when_the_trace_says_so():
     faster = _run(tpot[::-1], t0_epoch_s=1000.0, t0_quality="exact")
     step = step_change(faster, _all(faster), trace=_trace(slow - 180 * (slow > 1900), clean))
     assert step.throttle is False
+
+
+def test_the_emptying_server_at_the_end_is_no_step():
+    rng = np.random.default_rng(8)
+    n, streams = 1000, 64
+    served = serve(ServerModel(policy="prefill_first", budget_tokens=8192), np.full(n, 600),
+                   rng.integers(32, 97, n), rng, streams=streams)  # fmt: skip
+    run = make_run(
+        {"start_s": served.arrival_s, "first_token_s": served.first_s,
+         "last_token_s": served.last_s, "output_tokens": served.output_tokens},
+        load_kind="closed", max_concurrency=streams,
+    )  # fmt: skip
+    (window,) = find_windows([run])
+    last = run.requests.sort("start_s").tail(20)["tpot_s"].median()
+    assert last < 0.75 * run.requests["tpot_s"].median()
+    assert not step_change(run, window).alarm
+    assert not drift(run, window).alarm
 
 
 def test_no_step_in_noise_and_none_below_two_percent():

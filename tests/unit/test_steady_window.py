@@ -135,6 +135,22 @@ def test_the_closed_loop_ends_where_the_drain_starts():
     assert mean_concurrency(run, whole_run(run)) == pytest.approx((3 * 2 + 6) / 9)
 
 
+def test_a_moment_of_one_stream_too_many_is_no_peak():
+    # Ends stamped 2 ms late: two requests of one stream overlap for that long, early in the run.
+    start = [float(i) for i in range(40)]
+    late = [0.002 if i < 5 else -0.001 for i in range(40)]
+    run = make_run(
+        {"start_s": start, "first_token_s": [s + 0.1 for s in start],
+         "last_token_s": [s + 1.0 + d for s, d in zip(start, late, strict=True)],
+         "output_tokens": [5] * 40},
+        load_kind="closed",
+    )  # fmt: skip
+    assert in_flight(run)["n"].max() == 2
+    (window,) = find_windows([run])
+    assert (window.start_s, window.end_s) == (6.0, pytest.approx(39.999))
+    assert below_peak_ratio(run) < 0.01
+
+
 def test_the_open_loop_ends_with_the_last_intended_send_and_has_no_wave():
     n = 40
     run = make_run(

@@ -49,7 +49,13 @@ from gpuverdict.capacity.roofline import (
 from gpuverdict.capacity.rows import copied_groups, power_in_watts, throughput_formula
 from gpuverdict.capacity.scaling import Scaling, scaling_efficiency
 from gpuverdict.capacity.sections import capacity_section, common_grid, curves_section
-from gpuverdict.capacity.slo import SloCapacity, attainment, slo_capacity, slo_frontier
+from gpuverdict.capacity.slo import (
+    SloCapacity,
+    attainment,
+    compare_loads,
+    slo_capacity,
+    slo_frontier,
+)
 
 __all__ = [
     "ArmLimits",
@@ -77,6 +83,7 @@ __all__ = [
     "check_published",
     "claims_frame",
     "common_grid",
+    "compare_loads",
     "copied_groups",
     "cost_inputs",
     "curves_section",

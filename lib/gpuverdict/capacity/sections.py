@@ -18,7 +18,7 @@ from gpuverdict.capacity.arms import (
 )
 from gpuverdict.capacity.memory import MemoryPlan
 from gpuverdict.capacity.roofline import Roofline
-from gpuverdict.capacity.slo import SloCapacity
+from gpuverdict.capacity.slo import SloCapacity, compare_loads
 from gpuverdict.curves import CurveFit, compare_curves
 from gpuverdict.errors import Caution
 from gpuverdict.text import caution
@@ -94,11 +94,13 @@ def capacity_section(
     section: dict[str, Any] = {}
     reported = device_memory_mib or {}
     for workload in campaign.all_workloads():
-        arms = {}
+        arms: dict[str, Any] = {}
+        carried = {}
         for role, arm in (("baseline", baseline), ("candidate", candidate)):
             memory = reported.get(arm)
+            carried[role] = arm_slo(frame, campaign, arm, workload)
             arms[role] = {
-                "slo": [_slo_entry(c) for c in arm_slo(frame, campaign, arm, workload)],
+                "slo": [_slo_entry(c) for c in carried[role]],
                 "infeasible": arm_infeasible(campaign, arm, workload),
                 "memory": _memory_entry(
                     arm_memory(campaign, arm, workload, device_memory_mib=memory)
@@ -110,7 +112,16 @@ def capacity_section(
                     )
                 ],
             }
-        section[workload] = {**arms, "statement": _only_one(arms, baseline, candidate)}
+        section[workload] = {
+            **arms,
+            "load_ratio": [
+                {"kind": a.kind, "ratio": compare_loads(a, b)}
+                for a in carried["baseline"]
+                for b in carried["candidate"]
+                if a.kind == b.kind
+            ],
+            "statement": _only_one(arms, baseline, candidate),
+        }
     return section
 
 

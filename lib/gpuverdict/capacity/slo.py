@@ -13,11 +13,11 @@ import pandas as pd
 
 from gpuverdict.errors import Caution
 from gpuverdict.stats import statistic_level, tail_rule
-from gpuverdict.stats.ttests import t_quantile
+from gpuverdict.stats.ttests import interval, t_quantile, welch
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
-__all__ = ["SloCapacity", "attainment", "slo_capacity", "slo_frontier"]
+__all__ = ["SloCapacity", "attainment", "compare_loads", "slo_capacity", "slo_frontier"]
 
 Slo = Mapping[str, Mapping[str, float]]
 
@@ -42,6 +42,8 @@ class SloCapacity:
         Geometric mean over runs at `highest_met`.
     attainment : DataFrame
         See `attainment`.
+    sweep_loads : tuple of float
+        The load of each sweep, sorted; `open_ended` where any only bounds it from below.
     """
 
     arm: str
@@ -53,6 +55,8 @@ class SloCapacity:
     limiting: str | None
     goodput_requests_per_s: float | None
     attainment: pd.DataFrame
+    sweep_loads: tuple[float, ...] = ()
+    open_ended: bool = False
     cautions: tuple[Caution, ...] = ()
 
     def __str__(self) -> str:
@@ -172,7 +176,8 @@ def _capacity(
         said.append(caution("slo_never_met"))
     elif missed is None:
         said.append(caution("slo_open_ended", level=highest))
-    load, limiting = _load(table, confidence)
+    loads, limits, bounded = _sweep_loads(table)
+    load, limiting = _load(loads, limits, bounded, confidence)
     good = rows[(rows["metric"] == "goodput_requests_per_s") & (rows["at"] == highest)]["value"]
     positive = [float(v) for v in good if pd.notna(v) and v > 0]
     return SloCapacity(
@@ -187,12 +192,14 @@ def _capacity(
             math.exp(math.fsum(map(math.log, positive)) / len(positive)) if positive else None
         ),
         attainment=table,
+        sweep_loads=tuple(sorted(loads)),
+        open_ended=bounded > 0,
         cautions=tuple(said),
     )
 
 
-def _load(table: pd.DataFrame, confidence: float) -> tuple[Estimate, str | None]:
-    """Where the first part is reached, sweep by sweep; the smallest over parts in each."""
+def _sweep_loads(table: pd.DataFrame) -> tuple[list[float], list[str], int]:
+    """Where each sweep reaches the first part of the SLO, which part, and how many never do."""
     loads, limits, open_ended = [], [], 0
     for _, sweep in table[table["value"].notna()].groupby("repeat_no", sort=True):
         reached = []
@@ -207,6 +214,13 @@ def _load(table: pd.DataFrame, confidence: float) -> tuple[Estimate, str | None]
         else:
             loads.append(float(sweep["at"].max()))
             open_ended += 1
+    return loads, limits, open_ended
+
+
+def _load(
+    loads: Sequence[float], limits: Sequence[str], open_ended: int, confidence: float
+) -> tuple[Estimate, str | None]:
+    """Average over sweeps, with a t interval of the logs."""
     if not loads or min(loads) <= 0:
         return Estimate(value=None, cautions=(caution("slo_never_met"),)), None
     limiting = max(sorted(set(limits)), key=limits.count) if limits else None
@@ -226,6 +240,41 @@ def _load(table: pd.DataFrame, confidence: float) -> tuple[Estimate, str | None]
             confidence=confidence, n=len(logs),
         ),
         limiting,
+    )  # fmt: skip
+
+
+def compare_loads(
+    baseline: SloCapacity, candidate: SloCapacity, confidence: float = 0.95
+) -> Estimate:
+    """Say how many times the baseline's load the candidate carries, with an interval over sweeps.
+
+    None with a caution where an arm never meets the SLO, never reaches its limit, or was run with
+    another kind of load.
+
+    Notes
+    -----
+    Welch on the logs of the sweeps' loads, like every other comparison of arms.
+    """
+    n = min(len(baseline.sweep_loads), len(candidate.sweep_loads))
+    if baseline.kind != candidate.kind:
+        return Estimate(value=None, n=n, cautions=(caution("loads_of_two_kinds"),))
+    for side in (baseline, candidate):
+        if not side.sweep_loads or side.sweep_loads[0] <= 0:
+            return Estimate(value=None, n=n, cautions=(caution("slo_never_met"),))
+        if side.open_ended:
+            bound = caution("slo_open_ended", level=side.sweep_loads[0])
+            return Estimate(value=None, n=n, cautions=(bound,))
+    a, b = np.log(baseline.sweep_loads), np.log(candidate.sweep_loads)
+    if n < 2:
+        value = math.exp(float(b.mean() - a.mean()))
+        return Estimate(value=value, n=n, cautions=(caution("single_sweep"),))
+    test = welch(a, b, guard=False)
+    if bool(test.quantised):
+        return Estimate(value=math.exp(float(test.effect)), n=n, cautions=(caution("quantised"),))
+    low, high = interval(test, confidence)
+    return Estimate(
+        value=math.exp(float(test.effect)), low=math.exp(float(low)), high=math.exp(float(high)),
+        confidence=confidence, n=n,
     )  # fmt: skip
 
 

@@ -122,6 +122,25 @@ class CurveFit:
         peak = math.sqrt(self.selected.params["a_s"] / self.selected.params["c_s"])
         return peak if self.x_min <= peak <= self.x_max else None
 
+    @property
+    def knee_batch(self) -> float | None:
+        """Batch from which more streams cost time: the hinge's, else where alpha equals beta B.
+
+        None outside the measured range and for an interpolation.
+        """
+        if self.model == "interpolation":
+            return None
+        if self.model == "hinge" and self.selected is not None:
+            knee: float | None = self.selected.params["knee"]
+        else:
+            knee = self.params["b_half"].value
+        return knee if knee is not None and self.x_min <= knee <= self.x_max else None
+
+    @property
+    def retrograde(self) -> bool:
+        """Whether throughput falls again inside the measured range."""
+        return self.peak_batch is not None and self.peak_batch < self.x_max
+
     def __str__(self) -> str:
         p = self.params
         text = (

@@ -27,7 +27,10 @@ def run_order(
                 return None
             begin = float(epoch)
             end = begin + float(fact.run.stored.info.get("duration_s") or 0.0)
-            held = passes.setdefault((letter, fact.run.sweep_id), [begin, end])
+            # A file a level makes a sweep a file, but the levels of one server start are one pass.
+            start, shared = fact.run.server_start_id, f"{fact.run.arm}/shared"
+            key = fact.run.sweep_id if start == shared else start
+            held = passes.setdefault((letter, key), [begin, end])
             held[:] = min(held[0], begin), max(held[1], end)
     spans = sorted((begin, end, letter) for (letter, _), (begin, end) in passes.items())
     letters = "".join(letter for _, _, letter in spans)

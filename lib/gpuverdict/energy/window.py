@@ -24,6 +24,8 @@ __all__ = ["TELEMETRY_UNITS", "trapezoid", "window_energy", "window_telemetry"]
 MAX_GAP_S = 3.0
 MIN_SAMPLES = 3
 SHORT_WINDOW_S = 10.0
+# A counter read every 30 s still knows the energy of ten minutes; only its edges are interpolated.
+COUNTER_EDGE_SHARE = 0.05
 MIN_AVERAGED_WINDOW_S = 5.0
 COUNTER_TOLERANCE = 0.05
 # A one-second trailing mean describes the middle of its second.
@@ -207,6 +209,10 @@ def _from_counter(
         return None, ()
     first = max(0, int(np.searchsorted(time, start_s, side="right")) - 1)
     last = min(len(time) - 1, int(np.searchsorted(time, end_s, side="left")))
+    edges = max(time[first + 1] - time[first], time[last] - time[last - 1])
+    if edges > max(MAX_GAP_S, COUNTER_EDGE_SHARE * (end_s - start_s)):
+        # Scraped too rarely for a window this short: the edges would be guessed.
+        return None, (caution("gap", gpu=gpu, gap_s=float(edges)),)
     if np.any(np.diff(energy[first : last + 1]) < 0):
         return None, (caution("counter_restarted", gpu=gpu),)
     at = np.interp([start_s, end_s], time, energy)

@@ -21,6 +21,7 @@ __all__ = [
     "in_flight",
     "mean_concurrency",
     "step_function",
+    "sustained_peak",
     "time_mean",
     "token_events",
     "tokens_in_window",
@@ -118,13 +119,27 @@ def mean_concurrency(run: Run, window: Window) -> float | None:
     )
 
 
+def sustained_peak(flight: pl.DataFrame) -> float:
+    """Give the largest number in flight that lasted at least 1 % of the run.
+
+    A client that stamps the end of one request after the start of the next shows one stream too
+    many for moments; that is no load, and 90 % of it might never be reached again.
+    """
+    if flight.height < 2:
+        return float(flight["n"].max() or 0)  # type: ignore[arg-type]
+    times, count = flight["time_s"].to_numpy(), flight["n"].to_numpy()[:-1]
+    order = np.argsort(-count, kind="stable")
+    lasted = np.cumsum(np.diff(times)[order])
+    return float(count[order][np.searchsorted(lasted, 0.01 * lasted[-1])])
+
+
 def below_peak_ratio(run: Run) -> float | None:
     """Say for which share of the run fewer than 90 % of the peak were in flight (0-1)."""
     flight = in_flight(run)
     if flight.height < 2:
         return None
     times, count = flight["time_s"].to_numpy(), flight["n"].to_numpy()
-    low = (count < 0.9 * count.max()).astype(int)
+    low = (count < 0.9 * sustained_peak(flight)).astype(int)
     return time_mean(times, low, float(times[0]), float(times[-1]))
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from gpuverdict.errors import Caution
 from gpuverdict.schema import Run
-from gpuverdict.steady.flight import in_flight, request_ends
+from gpuverdict.steady.flight import in_flight, request_ends, sustained_peak
 from gpuverdict.text import caution
 
 __all__ = ["Window", "find_windows", "mser_cut", "requests_in_window", "whole_run"]
@@ -114,9 +114,9 @@ def find_windows(
     The first k = max(c, floor(0.15 N)) requests by start are out, and with 400 ok requests or more
     also those before the minimum of MSER [1]_ on medians of 10 requests; t0 is the start of the
     next one. t1 is the start of the drain: the last moment with >= 90 % of the peak in flight
-    (closed loop), the last intended send (open loop), or the cut of a time-limited run. Cutting by
-    start avoids the length bias of cutting by completion. It misleads where the load itself never
-    settles (a ramp): then the share of dropped requests says so.
+    (closed loop; a peak must last 1 % of the run), the last intended send (open loop), or the cut
+    of a time-limited run. Cutting by start avoids the length bias of cutting by completion. It
+    misleads where the load itself never settles (a ramp): then the share dropped says so.
 
     References
     ----------
@@ -188,8 +188,7 @@ def _streams(run: Run, concurrency: float | None) -> float:
     stated = concurrency if concurrency is not None else run.info.get("max_concurrency")
     if stated is not None:
         return float(stated)
-    flight = in_flight(run)
-    return float(flight["n"].max()) if flight.height else 0.0  # type: ignore[arg-type]
+    return sustained_peak(in_flight(run))
 
 
 def _plan(run: Run, concurrency: float | None, cut: float) -> _Plan:
@@ -272,5 +271,5 @@ def _drain_start(run: Run, sent: pl.DataFrame) -> float:
     times, count = flight["time_s"].to_numpy(), flight["n"].to_numpy()
     if not times.size:
         return float(sent["start_s"].max())  # type: ignore[arg-type]
-    near = np.flatnonzero(count >= NEAR_PEAK * count.max())
+    near = np.flatnonzero(count >= NEAR_PEAK * sustained_peak(flight))
     return float(times[min(near[-1] + 1, times.size - 1)])

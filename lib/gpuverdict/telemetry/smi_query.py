@@ -8,7 +8,6 @@ refuses an unknown field.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -18,22 +17,19 @@ from gpuverdict.schema import Trace
 from gpuverdict.telemetry.cells import Quantity, read_numbers, split_unit
 from gpuverdict.telemetry.clock import epoch_from_local
 from gpuverdict.telemetry.samples import THROTTLE_BITS, build_trace, power_kind_of
+from gpuverdict.telemetry.smi_table import (
+    DEVICE_LINES,
+    REFUSAL,
+    STAMP,
+    SmiTable,
+    canonical_name,
+    first_line,
+    read_table,
+)
 from gpuverdict.text import caution
 
 __all__ = ["read", "why_not"]
 
-_STAMP = re.compile(r"^\d{4}/\d{2}/\d{2} \d{2}:\d{2}:\d{2}(?:\.\d+)?$")
-_REFUSAL = re.compile(r'^Field "(?P<field>[^"]*)" is not a valid field to query')
-_DEVICE_LINES = ("Unable to determine the device handle", "No devices were found")
-_BUFFER = 4096
-
-# Names asked for and names printed differ; both stand for one column.
-_SAME = {
-    "clocks.sm": "clocks.current.sm",
-    "clocks.mem": "clocks.current.memory",
-    "gpu_uuid": "uuid",
-    "gpu_name": "name",
-}
 _QUANTITIES: dict[str, Quantity] = {
     "power.draw": Quantity(column="power_w", dimension="w", unit="W"),
     "power.draw.average": Quantity(column="power_average_w", dimension="w", unit="W"),
@@ -54,27 +50,15 @@ _TEXTS = ("timestamp", "index", "uuid", "name", "pstate", "pci.bus_id", "gpu_bus
 _MASK = "clocks_event_reasons.active"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """Header and whole rows of a file, with what was left out."""
-
-    names: list[str]
-    units: list[str | None]
-    frame: pl.DataFrame
-    lines: pl.Series
-    cautions: tuple[Caution, ...]
-    dropped: dict[str, int]
-
-
 def why_not(document: Document, options: ReadOptions) -> str | None:
     """Say why a document is not a query CSV of nvidia-smi, or None if it is one."""
-    first = _first_line(document)
-    if _REFUSAL.match(first) or first.startswith(_DEVICE_LINES):
+    first = first_line(document)
+    if REFUSAL.match(first) or first.startswith(DEVICE_LINES):
         return None
     cells = [cell.strip() for cell in re.split("[,;]", first)]
-    if cells and _STAMP.match(cells[0]) and len(cells) > 1:
+    if cells and STAMP.match(cells[0]) and len(cells) > 1:
         return None
-    names = {_canonical(split_unit(cell)[0]) for cell in cells}
+    names = {canonical_name(split_unit(cell)[0]) for cell in cells}
     if "pid" in names:
         return "its rows are processes"
     known = {name for name in names if name in _QUANTITIES or name.startswith("clocks_event_rea")}
@@ -105,7 +89,7 @@ def read(document: Document, options: ReadOptions) -> Trace:
     -----
     `power.limit` is the requested limit; where `enforced.power.limit` is in the file, that is kept.
     """
-    table = _table(document, options)
+    table = read_table(document, options)
     texts, numbers, reasons = _columns(document, options, table)
     n = table.frame.height
     uuid, index, found = _identify(document, texts, n)
@@ -160,142 +144,8 @@ def read(document: Document, options: ReadOptions) -> Trace:
     )
 
 
-def _first_line(document: Document) -> str:
-    head = document.data[:65536].decode("utf-8", errors="replace").lstrip("\x00 \t\r\n")
-    return head.split("\n", 1)[0].strip("\r ")
-
-
-def _canonical(name: str) -> str:
-    name = name.strip().replace("clocks_throttle_reasons", "clocks_event_reasons")
-    return _SAME.get(name, name)
-
-
-def _table(document: Document, options: ReadOptions) -> _Table:
-    first = _first_line(document)
-    refusal = _REFUSAL.match(first)
-    if refusal or first.startswith(_DEVICE_LINES):
-        raise LogFormatError(
-            document.name, found=f"no samples but the sentence {first[:160]!r}", expected="samples"
-        )
-    separator = _separator(document, options, first)
-    text = document.text.rstrip("\x00")
-    lines = pl.Series(text.split("\n")).str.strip_chars_end("\r")
-    number = pl.Series(range(1, len(lines) + 1))
-    written = lines.str.strip_chars() != ""
-    if options.trace_query and _STAMP.match(first.split(separator)[0].strip()):
-        header = options.trace_query.replace("--query-gpu=", "").replace(";", ",").split(",")
-        names_line = None
-    elif _STAMP.match(first.split(separator)[0].strip()):
-        raise LogFormatError(
-            document.name,
-            found="a table without a header",
-            expected="the query it was made with",
-            remedy="set trace_query to the text after --query-gpu=",
-        )
-    else:
-        header = first.split(separator)
-        names_line = first
-    cells = lines.str.split(separator)
-    is_header = cells.list.first().str.strip_chars().is_in(
-        [header[0].strip(), "timestamp", "index"]
-    ) & ~cells.list.first().str.contains(r"^\s*\d")
-    if names_line is not None:
-        other = lines.filter(is_header & (lines.str.strip_chars() != names_line))
-        if len(other):
-            raise LogFormatError(
-                document.name,
-                found=f"a second header {other[0][:80]!r}",
-                expected="one query a file",
-                remedy="split the file",
-            )
-    wrong = written & ~is_header & (cells.list.len() != len(header))
-    rows = written & ~is_header & ~wrong
-    dropped = {"header_repeat": max(0, int(is_header.sum()) - (names_line is not None))}
-    cautions: list[Caution] = []
-    cut = _cut_line(lines, rows, wrong, text)
-    if cut is not None:
-        keep = pl.Series(range(len(lines))) != cut
-        rows, wrong = rows & keep, wrong & keep
-        dropped["incomplete_last_line"] = 1
-        cautions.append(caution("trace_cut", name=document.name, n_bytes=len(document.data)))
-    dropped["non_object"] = int(wrong.sum())
-    dropped = {reason: count for reason, count in dropped.items() if count}
-    _report_lines(document, cautions, {"non_object": number.filter(wrong)}, dropped)
-    fields = cells.filter(rows).list.to_struct(fields=[str(i) for i in range(len(header))])
-    frame = fields.struct.unnest() if len(fields) else pl.DataFrame()
-    if frame.height == 0:
-        raise LogFormatError(document.name, found="a header without samples", expected="samples")
-    split = [split_unit(cell) for cell in header]
-    return _Table(
-        names=[_canonical(name) for name, _ in split],
-        units=[unit for _, unit in split],
-        frame=frame,
-        lines=number.filter(rows),
-        cautions=tuple(cautions),
-        dropped=dropped,
-    )
-
-
-def _separator(document: Document, options: ReadOptions, first: str) -> str:
-    if options.separator:
-        return options.separator
-    if ";" not in first:
-        return ","
-    if options.decimal == ",":
-        return ";"
-    raise LogFormatError(
-        document.name,
-        found="semicolons between the columns (a spreadsheet saved it again)",
-        expected="commas",
-        remedy='set decimal: "," (and separator: ";") if its numbers have decimal commas',
-    )
-
-
-def _cut_line(lines: pl.Series, rows: pl.Series, wrong: pl.Series, text: str) -> int | None:
-    """Find a last line that the sampler did not finish.
-
-    A row that happens to have all its cells may still end in a shortened number, so without a
-    line end it is kept only if its last cell is plainly whole.
-    """
-    if text.endswith("\n") or not text:
-        return None
-    last = len(lines) - 1
-    if wrong[last]:
-        return last
-    if not rows[last]:
-        return None
-    tail = lines[last].rsplit(",", 1)[-1].strip()
-    whole_mask = bool(re.fullmatch(r"0x[0-9a-fA-F]{16}", tail))
-    whole_unit = bool(re.fullmatch(r"[-+\d.]+ (?:W|MHz|MiB|%)", tail)) or tail.endswith("]")
-    at_buffer = len(text.encode()) % _BUFFER == 0
-    earlier = lines.filter(rows)
-    if len(earlier) >= 2 and (whole_mask or whole_unit) and not at_buffer:
-        return None
-    # A hand-written or edited file may lack the line end: unit or mask tell, a bare number cannot.
-    return last
-
-
-def _report_lines(
-    document: Document,
-    cautions: list[Caution],
-    places: dict[str, pl.Series],
-    dropped: dict[str, int],
-) -> None:
-    for reason, where in places.items():
-        if len(where):
-            cautions.append(
-                caution(
-                    "trace_rows_dropped",
-                    name=document.name,
-                    n=dropped[reason],
-                    reasons=reason,
-                    line=int(where[0]),
-                )
-            )
-
-
 def _columns(
-    document: Document, options: ReadOptions, table: _Table
+    document: Document, options: ReadOptions, table: SmiTable
 ) -> tuple[dict[str, pl.Series], dict[str, pl.Series], dict[str, pl.Series]]:
     texts: dict[str, pl.Series] = {}
     numbers: dict[str, pl.Series] = {}
@@ -338,7 +188,7 @@ def _same(document: Document, name: str, one: pl.Series | None, other: pl.Series
         )
 
 
-def _mask(document: Document, table: _Table) -> tuple[pl.Series | None, int]:
+def _mask(document: Document, table: SmiTable) -> tuple[pl.Series | None, int]:
     """Decode the reasons that slow the clocks, and say which bits the file can show at all."""
     mask: pl.Series | None = None
     single: pl.Series | None = None

@@ -1,4 +1,3 @@
-
 """Sentences about curves, capacity and cost."""
 
 from __future__ import annotations
@@ -420,5 +419,12 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "{value:.4g} ms 低于在 {context:.0f} token 上下文下读取全部头缓存所需的 {bound:.4g} ms：只有分组查询模型或更短上下文才可能。",
             "请索取模型结构与长度。",
         ),
+    },
+    "loads_of_two_kinds": {
+        "en": (
+            "One arm was run in a closed loop, the other in an open one: their loads do not compare.",
+            "Run both arms with the same kind of load.",
+        ),
+        "zh": ("一组为闭环负载，另一组为开环负载，两者不可比。", "请以同类负载运行两组。"),
     },
 }

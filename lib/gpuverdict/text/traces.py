@@ -623,4 +623,22 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请用 Ctrl-C 或 SIGTERM 停止。",
         ),
     },
+    "one_card": {
+        "en": (
+            "{n} cards reported this: there is nothing to compare between cards.",
+            "Trace every card of the arm.",
+        ),
+        "zh": ("只有 {n} 张卡报告该项，卡间无可比较。", "请采集该组的每张卡。"),
+    },
+    "supply_exceeded": {
+        "en": (
+            "The GPUs together drew {peak_w:,.0f} W at their peak, above the declared supply limit "
+            "of {limit_w:,.0f} W.",
+            "Cap the power of the cards, or raise the supply.",
+        ),
+        "zh": (
+            "各 GPU 合计峰值功率 {peak_w:,.0f} W，超过声明的供电上限 {limit_w:,.0f} W。",
+            "请限制显卡功率，或提高供电能力。",
+        ),
+    },
 }

@@ -1,0 +1,157 @@
+"""Reading everything a campaign names, and what comes of each file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpuverdict.campaign import Campaign, InputFile, arm_inputs
+from gpuverdict.errors import CampaignError, Caution
+from gpuverdict.measured.placing import RUN_ROLES, Lost, MeasuredRun, arm_runs, relative
+from gpuverdict.schema import Trace
+from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
+from gpuverdict.telemetry.inventory import merge_inventories
+
+__all__ = ["Measured", "measure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A campaign with its data: runs, probes, traces, inventories; what was lost; what was read."""
+
+    campaign: Campaign
+    store: Path
+    runs: tuple[MeasuredRun, ...]
+    probes: Mapping[str, tuple[StoredRun, ...]]
+    traces: Mapping[str, tuple[Trace, ...]]
+    inventory: Mapping[str, pl.DataFrame]
+    server_metrics: Mapping[str, pl.DataFrame]
+    server_logs: Mapping[str, tuple[Path, ...]]
+    lost: tuple[Lost, ...]
+    inputs: tuple[tuple[str, str], ...]
+    cautions: tuple[Caution, ...] = ()
+
+    def runs_of(self, arm: str) -> list[MeasuredRun]:
+        """Return the runs of an arm in order."""
+        return [run for run in self.runs if run.arm == arm]
+
+
+def measure(
+    campaign: Campaign,
+    *,
+    store: Path | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Callable[[InputFile], None] | None = None,
+) -> Measured:
+    """Read everything a campaign names.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    store : path, optional
+        Default: beside the campaign file.
+    jobs, cluster, progress
+        As in `store.ingest_files`.
+
+    Returns
+    -------
+    Measured
+        Never raises for an unreadable file: it is in `lost`, with its one-line error.
+    """
+    store = store or default_store(campaign)
+    files: list[tuple[str, InputFile]] = []
+    lost: list[Lost] = []
+    for arm in campaign.arms:
+        found, missing = arm_inputs(campaign, arm)
+        files += [(arm, file) for file in found]
+        lost += [
+            Lost(arm=arm, role=str(e.where).rsplit(".", 1)[-1], path=e.where, error=str(e))
+            for e in missing
+        ]
+    readable = [(arm, file) for arm, file in files if file.role != "server_logs"]
+    entries = ingest_files(
+        [file for _, file in readable], store, jobs=jobs, cluster=cluster, progress=progress
+    )
+    by_arm: dict[str, list[Entry]] = defaultdict(list)
+    inputs: dict[str, str] = {}
+    for (arm, file), entry in zip(readable, entries, strict=True):
+        path = relative(campaign, file.path)
+        if entry.sha256:
+            inputs[path] = entry.sha256
+        if entry.error is not None:
+            # A reader knows the file's name only; two arms may hold files of one name.
+            error = entry.error.replace(str(file.path), path)
+            if error.startswith(file.path.name):
+                error = path + error.removeprefix(file.path.name)
+            lost.append(Lost(arm=arm, role=file.role, path=path, error=error))
+        else:
+            by_arm[arm].append(entry)
+    runs: list[MeasuredRun] = []
+    probes: dict[str, tuple[StoredRun, ...]] = {}
+    cautions: list[Caution] = []
+    for arm in campaign.arms:
+        own, refused, said = arm_runs(campaign, arm, by_arm[arm])
+        runs += own
+        lost += refused
+        cautions += said
+        probes[arm] = tuple(
+            run for e in by_arm[arm] if e.file.role == "prefill_probe" for run in e.runs
+        )
+        lost += [_unexpected(campaign, arm, e) for e in by_arm[arm] if _is_unexpected(e)]
+    return Measured(
+        campaign=campaign,
+        store=store,
+        runs=tuple(runs),
+        probes=probes,
+        traces={a: tuple(t for e in by_arm[a] for t in e.traces) for a in campaign.arms},
+        inventory={
+            a: merge_inventories(e.inventory for e in by_arm[a] if e.inventory is not None)
+            for a in campaign.arms
+        },
+        server_metrics={a: _merged(e.server_metrics for e in by_arm[a]) for a in campaign.arms},
+        server_logs={
+            a: tuple(f.path for arm, f in files if arm == a and f.role == "server_logs")
+            for a in campaign.arms
+        },
+        lost=tuple(lost),
+        inputs=tuple(sorted(inputs.items())),
+        cautions=tuple(cautions),
+    )
+
+
+def _merged(frames: Any) -> pl.DataFrame:
+    real = [frame for frame in frames if frame is not None]
+    return pl.concat(real, how="vertical_relaxed") if real else pl.DataFrame()
+
+
+def _is_unexpected(entry: Entry) -> bool:
+    wanted = {"traces": entry.traces, "inventory": entry.inventory is not None}
+    if entry.file.role in (*RUN_ROLES, "prefill_probe"):
+        return not entry.runs
+    return entry.file.role in wanted and not wanted[entry.file.role]
+
+
+def _unexpected(campaign: Campaign, arm: str, entry: Entry) -> Lost:
+    kinds = [
+        name
+        for name, held in (
+            ("runs", entry.runs),
+            ("a GPU trace", entry.traces),
+            ("an inventory", entry.inventory is not None),
+        )
+        if held
+    ]
+    path = relative(campaign, entry.file.path)
+    error = CampaignError(
+        path, found=" and ".join(kinds) or "server metrics",
+        expected={"traces": "a GPU trace", "inventory": "an inventory"}.get(
+            entry.file.role, "request logs"),
+        remedy=f"correct arms.{arm}.{entry.file.role}",
+    )  # fmt: skip
+    return Lost(arm=arm, role=entry.file.role, path=path, error=str(error))

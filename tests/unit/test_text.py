@@ -1,0 +1,65 @@
+"""Every sentence exists in both languages, with the same values, and can be filled."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+
+from gpuverdict.errors import ParameterError
+from gpuverdict.text import LANGUAGES, SENTENCES, render, sentence
+
+# Chinese sentences need no blank between them; only Chinese readers need the notice on fonts.
+ONE_SIDED = {"sentence_joint", "figure_font_notice"}
+
+CHINESE = re.compile(r"[一-鿿]")
+
+
+class Anything(float):
+    """A value that fits every format of a template."""
+
+    def __format__(self, spec: str) -> str:
+        if spec[-1:] in ("d", "x"):
+            return format(int(self), spec)
+        return format(float(self), spec) if spec else "1"
+
+    def __str__(self) -> str:
+        return "1"
+
+
+def fields(template: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
+
+
+@pytest.mark.parametrize("code", sorted(SENTENCES))
+def test_both_languages_fill_from_the_same_values(code: str) -> None:
+    languages = SENTENCES[code]
+    assert set(languages) == set(LANGUAGES)
+    wanted = {lang: fields(m) | fields(r) for lang, (m, r) in languages.items()}
+    values = {name: Anything(1) for name in wanted["en"] | wanted["zh"]}
+    # What the English sentence is made from must be enough for the Chinese one.
+    assert wanted["zh"] <= wanted["en"], code
+    for lang in LANGUAGES:
+        render(code, values, lang)
+    if code not in ONE_SIDED:
+        assert bool(languages["en"][0]) == bool(languages["zh"][0]), code
+    assert bool(languages["en"][1]) == bool(languages["zh"][1]), code
+
+
+@pytest.mark.parametrize("code", sorted(SENTENCES))
+def test_chinese_is_chinese(code: str) -> None:
+    message = SENTENCES[code]["zh"][0]
+    words = re.sub(r"\{[^{}]*\}", "", message)
+    # A sentence with words of its own is translated; symbols and field terms alone may stay.
+    if len(re.findall(r"[A-Za-z]{3,}", words)) >= 4:
+        assert CHINESE.search(words), message
+
+
+def test_unknown_codes_and_languages_are_refused() -> None:
+    with pytest.raises(ParameterError, match="no_such_code"):
+        sentence("no_such_code")
+    with pytest.raises(ParameterError, match="lang"):
+        sentence("empty_value", "fr", name="x")
+    with pytest.raises(ParameterError, match="name"):
+        sentence("empty_value")
