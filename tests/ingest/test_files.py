@@ -116,6 +116,8 @@ def test_archive_members_are_read_once_each(tmp_path: Path) -> None:
         (b"PAR1 not parquet PAR1", "no known format"),
         (b"SQLite format 3\x00" + b"\x00" * 200, "SQLite"),
     ],
+    # Named by position: the bytes of an archive hold the moment it was made.
+    ids=[f"input-{i}" for i in range(25)],
 )  # fmt: skip
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "odd.json"
