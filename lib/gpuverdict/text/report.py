@@ -110,7 +110,7 @@ _TOP = {
         "First token equally soon {where}, within {margin}", "{where}首 token 等效（容差 {margin}）"
     ),
     "prefill_inconclusive": _both(
-        "First token undecided {where} ({interval})", "{where}首 token 无法判定（{interval}）"
+        "First token: undecided {where} ({interval})", "{where}首 token 无法判定（{interval}）"
     ),
     "prefill_single_run": _both(
         "First token {interval} times the baseline's {where}, one run, no verdict",
@@ -131,7 +131,8 @@ _TOP = {
         "{where}逐 token 速度等效（容差 {margin}）",
     ),
     "decode_inconclusive": _both(
-        "Each token undecided {where} ({interval})", "{where}逐 token 速度无法判定（{interval}）"
+        "Time per token: undecided {where} ({interval})",
+        "{where}逐 token 速度无法判定（{interval}）",
     ),
     "decode_single_run": _both(
         "Each token {interval} times the baseline's {where}, one run, no verdict",
@@ -162,7 +163,7 @@ _TOP = {
         "Output equal {where}, within {margin}.", "{where}输出吞吐等效（容差 {margin}）。"
     ),
     "throughput_inconclusive": _both(
-        "Output undecided {where} ({interval}).", "{where}输出吞吐无法判定（{interval}）。"
+        "Output: undecided {where} ({interval}).", "{where}输出吞吐无法判定（{interval}）。"
     ),
     "throughput_single_run": _both(
         "Output {interval} times the baseline's {where}, one run, no verdict.",
