@@ -116,8 +116,10 @@ def _load(path: Path) -> Any:
         line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") else ""
         # The mistake people make here: YAML reads the braces of a bare pattern in a list.
         quoted = 'put a pattern with {level} in quotes: ["c{level}.json"]'
-        raise CampaignError(where, found=str(reason), expected="valid YAML 1.2",
-                            remedy=quoted if re.search(r"\[.*\{\w+\}", line) else "") from None  # fmt: skip
+        remedy = quoted if re.search(r"\[.*\{\w+\}", line) else ""
+        raise CampaignError(
+            where, found=str(reason), expected="valid YAML 1.2", remedy=remedy
+        ) from None
     except (RecursionError, ValueError) as problem:
         raise CampaignError(path, found=f"YAML that cannot be read ({problem})") from None
     _count_nodes(path, value)
