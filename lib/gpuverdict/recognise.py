@@ -42,6 +42,7 @@ from gpuverdict.ingest import (
     sglang,
     trtllm,
     vllm,
+    vllm_summaries,
 )
 from gpuverdict.schema import Run, Trace
 from gpuverdict.telemetry import (
@@ -83,6 +84,7 @@ class Dialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="vllm", kind="requests", module=vllm),
+    Dialect(name="vllm_summaries", kind="requests", module=vllm_summaries),
     Dialect(name="sglang", kind="requests", module=sglang),
     Dialect(name="guidellm", kind="requests", module=guidellm),
     Dialect(name="aiperf", kind="requests", module=aiperf),
