@@ -127,6 +127,7 @@ def _unknown(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "path": shown, "dialect": None, "tool_version": None, "runs": [], "reason": str(problem),
+        "found": problem.found,
     }  # fmt: skip
     proposal = propose_columns(document) if document is not None else {}
     if len(proposal) > 1:
@@ -202,7 +203,7 @@ def inspection_text(found: Mapping[str, Any], lang: str = "en") -> str:
 def _file_lines(row: Mapping[str, Any], lang: str) -> list[str]:
     path = _printable(row["path"])
     if row["dialect"] is None:
-        lines = [sentence("inspect_unknown", lang, path=path, reason=_printable(row["reason"]))]
+        lines = [sentence("inspect_unknown", lang, path=path, reason=_printable(row["found"]))]
         if row.get("columns"):
             lines.append(sentence("inspect_columns", lang))
             lines.extend(
@@ -354,7 +355,8 @@ def _draft_arm(name: str, found: _Found) -> list[str]:
     ):
         if listed:
             lines.append(f"    {key}: [{', '.join(_scalar(path) for path in listed)}]")
-    lines.append(f"    # engine: vllm   # {sentence('draft_engine')}")
+    lines.append(f"    engine: vllm   # {sentence('draft_engine')}")
+    lines.append("    precision: bf16")
     return lines
 
 

@@ -42,12 +42,15 @@ from gpuverdict.ingest import (
     sglang,
     trtllm,
     vllm,
+    vllm_summaries,
 )
 from gpuverdict.schema import Run, Trace
 from gpuverdict.telemetry import (
+    aiperf_server_metrics,
     aiperf_telemetry,
     dcgm,
     dcgmi,
+    host_metrics,
     inventory,
     nvml_log,
     processes,
@@ -81,6 +84,7 @@ class Dialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="vllm", kind="requests", module=vllm),
+    Dialect(name="vllm_summaries", kind="requests", module=vllm_summaries),
     Dialect(name="sglang", kind="requests", module=sglang),
     Dialect(name="guidellm", kind="requests", module=guidellm),
     Dialect(name="aiperf", kind="requests", module=aiperf),
@@ -109,6 +113,8 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="gpu_processes", kind="trace", module=processes),
     Dialect(name="inventory", kind="inventory", module=inventory),
     Dialect(name="server_metrics", kind="server_metrics", module=server_metrics),
+    Dialect(name="aiperf_server_metrics", kind="server_metrics", module=aiperf_server_metrics),
+    Dialect(name="host_metrics", kind="server_metrics", module=host_metrics),
 )
 
 _MOST_KEYS = 20

@@ -352,6 +352,7 @@ def test_guidellm_sample_is_said(tmp_path: Path) -> None:
                  "requests": {"successful": [row]}}  # fmt: skip
     run = one(stored(tmp_path, "a.json", {"benchmarks": [benchmark]}))
     assert run.info["dropped"]["sampled_away"] == 39
+    assert run.info["duration_s"] is None
     assert "sampled_away" in codes(run)
 
 
@@ -378,6 +379,47 @@ def test_unequal_lists_are_named(tmp_path: Path) -> None:
     record = vllm_result(ttfts=[0.1, 0.2], output_lens=[1], itls=[[], []])
     with pytest.raises(LogFormatError, match="ttfts 2, itls 2, output_lens 1, input_lens 2"):
         read_run(stored(tmp_path, "a.json", record))
+
+
+PRINTED = """
+============ Serving Benchmark Result ============
+Successful requests:                     32
+Benchmark duration (s):                  150.87
+Total generated tokens:                  65536
+Output token throughput (tok/s):         434.40
+Maximum request concurrency:             32
+---------------Time to First Token----------------
+Mean TTFT (ms):                          7279.56
+P99 TTFT (ms):                           10999.46
+Median TPOT (ms):                        70.15
+Mean ITL (ms):                           0.00
+==================================================
+"""
+
+
+def test_a_pasted_table_is_a_summary(tmp_path: Path) -> None:
+    runs = read_run(stored(tmp_path, "log.txt", "some chatter\n" + PRINTED + PRINTED))
+    assert len(runs) == 2
+    assert runs[0].info["reported"] == {
+        "requests.completed": 32.0, "output_tokens.sum": 65536.0,
+        "output_tokens_per_s.value": 434.4, "ttft_s.mean": pytest.approx(7.27956),
+        "ttft_s.p99": pytest.approx(10.99946), "tpot_s.p50": pytest.approx(0.07015),
+    }  # fmt: skip
+    assert run_level(runs[0].info) == {"concurrency": 32}
+    assert "aggregate_only" in codes(runs[0])
+
+
+def test_vllm_offline_results(tmp_path: Path) -> None:
+    latency = {"avg_latency": 1.5, "latencies": [1.0, 2.0], "percentiles": {"50": 1.5, "99": 2.0}}
+    run = one(stored(tmp_path, "a.json", latency))
+    assert run.info["reported"]["e2e_s.p99"] == 2.0
+    assert run.info["reported"]["e2e_s.std"] == 0.5
+    throughput = {"elapsed_time": 10.0, "num_requests": 20, "total_num_tokens": 5000,
+                  "requests_per_second": 2.0, "tokens_per_second": 500.0}  # fmt: skip
+    run = one(stored(tmp_path, "b.json", throughput))
+    # It counts prompt tokens too, so it is no output rate.
+    assert "output_tokens_per_s.value" not in run.info["reported"]
+    assert run.info["duration_s"] == 10.0
 
 
 def test_inference_perf_stages_by_sizes_and_pauses(tmp_path: Path) -> None:

@@ -264,7 +264,10 @@ def _numbers(metric: pl.Series) -> Any:
 
 
 def _factor(metric: pl.Series, where: str, name: str) -> float | Any:
-    units = metric.struct.field("unit").drop_nulls().unique().to_list()
+    unit, value = metric.struct.field("unit"), metric.struct.field("value")
+    if (value.is_not_null() & unit.is_null()).any():
+        raise LogFormatError(f"{where}: {name}", found="no unit", expected="a unit of time")
+    units = unit.drop_nulls().unique().to_list()
     for unit in units:
         if unit not in UNIT_SECONDS:
             raise LogFormatError(
@@ -355,7 +358,7 @@ def _context(
     if facts["duration_s"] is None:
         # From the first start to the last end of the measured requests.
         main = np.array([phase == "main" for phase in columns["phase"]])
-        if main.any():
+        if np.isfinite(columns["end_s"][main]).any():
             span = np.nanmax(columns["end_s"][main]) - np.nanmin(columns["start_s"][main])
             facts["duration_s"] = float(span) if span > 0 else None
     return facts, reported_figures(summary or {}), said

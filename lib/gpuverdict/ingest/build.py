@@ -130,8 +130,13 @@ def build_run(
     starts = columns_f["start_s"]
     has_starts = bool(np.isfinite(starts).any())
     t0 = float(np.nanmin(starts)) if has_starts else 0.0
+    decode = columns_f["last_token_s"] - columns_f["first_token_s"]
+    columns_f["decode_s"] = np.where(
+        np.isnan(columns_f["decode_s"]) & ~impossible, decode, columns_f["decode_s"]
+    )
     for name in ("start_s", "first_token_s", "last_token_s", "end_s"):
-        columns_f[name] = columns_f[name] - t0
+        # Without any start there is no zero that other times could be relative to.
+        columns_f[name] = columns_f[name] - t0 if has_starts else np.full(n, np.nan)
     for name in ("measure_start_s", "measure_end_s"):
         if facts[name] is not None:
             facts[name] = facts[name] - t0 if has_starts else None
@@ -305,7 +310,7 @@ def _recompute(
     ttft = np.where(np.isnan(columns["ttft_s"]) & possible, first - start, columns["ttft_s"])
     columns["ttft_s"] = ttft
     columns["first_token_s"] = np.where(np.isnan(first), start + ttft, first)
-    decode = np.where(np.isnan(columns["decode_s"]) & possible, last - first, columns["decode_s"])
+    decode = columns["decode_s"]
     e2e = columns["e2e_s"]
     e2e = np.where(np.isnan(e2e) & possible, last - start, e2e)
     e2e = np.where(np.isnan(e2e) & possible, ttft + decode, e2e)

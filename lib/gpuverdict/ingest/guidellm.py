@@ -133,7 +133,8 @@ def _read_one(
     if rows and n_done < n_made:
         dropped["sampled_away"] = n_made - n_done
         cautions.append(caution("sampled_away", n=n_done, n_total=n_made))
-        facts["n_planned"] = None
+        # A sample has no throughput: without a duration none can be computed.
+        facts |= {"n_planned": None, "duration_s": None}
     columns, errors = (_new_columns if new_form else _old_columns)(rows, timed, where)
     _phases(columns, facts, benchmark)
     return build_run(
@@ -176,8 +177,9 @@ def _new_columns(
         times["start_s"].append(timing.get("request_start", row.get("request_start_time")))
         times["first_token_s"].append(first)
         times["last_token_s"].append(timing.get("last_token_iteration") if first else None)
-        end = timing.get("request_end")
-        times["end_s"].append(timing.get("resolve_end") if end is None else end)
+        # A cut request has no end of its own but that of its handling.
+        end = timing.get("request_end" if name == "successful" else "resolve_end")
+        times["end_s"].append(end)
         times["targeted"].append(timing.get("targeted_start"))
         given, written = mapping(row.get("input_metrics")), mapping(row.get("output_metrics"))
         counts["input_tokens"].append(

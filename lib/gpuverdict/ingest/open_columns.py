@@ -25,7 +25,7 @@ from gpuverdict.ingest.open_units import (
     units_of,
 )
 
-__all__ = ["Header", "Table", "first_line", "header_names", "load_table", "split_header",
+__all__ = ["Header", "Table", "first_line", "header_names", "is_flat", "load_table", "split_header",
            "table_header"]  # fmt: skip
 
 
@@ -109,6 +109,12 @@ def _first_row(first: Any) -> dict[str, Any] | None:
     if not isinstance(row, dict) or any(isinstance(value, dict) for value in row.values()):
         return None
     return row
+
+
+def is_flat(first: Any) -> bool:
+    """Say whether a JSON table holds single values only: lists are how the tools nest requests."""
+    row = _first_row(first)
+    return row is not None and not any(isinstance(value, list) for value in row.values())
 
 
 def first_line(document: Document) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
-from gpuverdict.ingest.open_columns import first_line, header_names, split_header
+from gpuverdict.ingest.open_columns import first_line, header_names, is_flat, split_header
 from gpuverdict.ingest.open_units import COUNT_UNITS, KNOWN_COLUMNS, is_figure, units_of
 
 __all__ = ["propose_columns"]
@@ -76,6 +76,8 @@ def propose_columns(document: Document) -> dict[str, dict[str, str | None]]:
 
 
 def _header(document: Document) -> list[str]:
+    if document.shape == "json" and not is_flat(document.first):
+        return []
     if document.shape != "text":
         return header_names(document, ReadOptions())
     line = first_line(document)

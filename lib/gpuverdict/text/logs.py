@@ -467,8 +467,8 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": ("没有清单说明 GPU 型号：请更正", ""),
     },
     "draft_engine": {
-        "en": ("engine, engine_version and precision are in no log", ""),
-        "zh": ("engine、engine_version 与 precision 不在日志中", ""),
+        "en": ("engine, engine_version and precision are in no log: correct both", ""),
+        "zh": ("engine、engine_version 与 precision 不在日志中：请更正", ""),
     },
     "draft_one_arm": {
         "en": ("a comparison needs two arms; put the logs of each into a folder of its own", ""),
