@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from tests.campaigns import arm, closed_loop, two_arms, vllm_result, write_arm, write_campaign
+from tests.campaigns import (
+    Opened,
+    arm,
+    closed_loop,
+    open_verdict,
+    two_arms,
+    vllm_result,
+    write_arm,
+    write_campaign,
+)
 
-from gpuverdict.case import Case, open_case
 from gpuverdict.verdict import explain, verdicts_json
 from gpuverdict.verdict.export import plain
 
@@ -34,15 +42,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def judged(folder: Path, pair: tuple[str, str] = ("a", "b"), **keys: Any) -> Case:
+def judged(folder: Path, pair: tuple[str, str] = ("a", "b"), **keys: Any) -> Opened:
     arms = {name: arm(name) for name in ("a", "b")}
     comparisons = [{"name": "ab", "baseline": pair[0], "candidate": pair[1]}]
     slo = {"ttft_s": {"p95": 0.056}, "tpot_s": {"p50": 0.0105}}
     options = {"comparisons": comparisons, "slo": slo, **keys}
-    return open_case(write_campaign(folder, arms, **options), "ab")
+    return open_verdict(write_campaign(folder, arms, **options), "ab")
 
 
-def dumped(case: Case) -> dict[str, Any]:
+def dumped(case: Opened) -> dict[str, Any]:
     provenance = {"inputs": [], "versions": {}, "parameters": {}}
     return json.loads(verdicts_json(case.verdict, provenance), parse_constant=_refuse)
 
@@ -52,14 +60,14 @@ def _refuse(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def base(logs: Path) -> Case:
+def base(logs: Path) -> Opened:
     return judged(logs)
 
 
 # ------------------------------------------------------------------ form
 
 
-def test_json_is_strict_sorted_and_complete(base: Case) -> None:
+def test_json_is_strict_sorted_and_complete(base: Opened) -> None:
     text = verdicts_json(base.verdict, {"inputs": [], "versions": {}, "parameters": {}})
     value = json.loads(text, parse_constant=_refuse)
     assert text == json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
@@ -96,7 +104,7 @@ def test_files_in_any_order_give_the_same_bytes(logs: Path) -> None:
         random.Random(seed).shuffle(files)
         patterns = [name.replace("c4", "c{level}").replace("c8", "c{level}") for name in files]
         arms = {"a": arm("a", files=list(dict.fromkeys(files + patterns))[:6]), "b": arm("b")}
-        case = open_case(write_campaign(logs, arms), "ab")
+        case = open_verdict(write_campaign(logs, arms), "ab")
         texts.add(verdicts_json(case.verdict, {"inputs": [list(i) for i in case.measured.inputs]}))
     assert len(texts) == 1
 
@@ -111,7 +119,7 @@ def test_a_copied_campaign_gives_the_same_bytes(logs: Path, tmp_path: Path) -> N
 # ------------------------------------------------------------------ symmetry
 
 
-def test_swapping_the_arms_inverts_ratios_and_flips_words(base: Case, logs: Path) -> None:
+def test_swapping_the_arms_inverts_ratios_and_flips_words(base: Opened, logs: Path) -> None:
     forth, back = base.verdict, judged(logs, ("b", "a")).verdict
     assert len(forth.cells) == len(back.cells)
     words = set()
@@ -191,7 +199,7 @@ def test_runs_equal_to_the_last_bit_are_quantised(tmp_path: Path) -> None:
             rows[0]["ttft"] += repeat * 1e-9  # the same bytes twice would be one file
             result = vllm_result(rows, streams=4)
             (tmp_path / name / f"c4_r{repeat}.json").write_text(json.dumps(result))
-    case = open_case(write_campaign(tmp_path, {n: arm(n) for n in ("a", "b")}), "ab")
+    case = open_verdict(write_campaign(tmp_path, {n: arm(n) for n in ("a", "b")}), "ab")
     cell = case.verdict.cell("itl_s", "p50", LEVEL)
     assert cell is not None
     assert cell.verdict == "inconclusive"
@@ -209,7 +217,7 @@ def test_two_runs_are_never_equivalent(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ families and headlines
 
 
-def test_family_is_one_metric_and_statistic_over_levels(base: Case) -> None:
+def test_family_is_one_metric_and_statistic_over_levels(base: Opened) -> None:
     verdict = base.verdict
     for metric, statistic in (
         ("tpot_s", "p50"),
@@ -223,7 +231,7 @@ def test_family_is_one_metric_and_statistic_over_levels(base: Case) -> None:
         assert all(c.comparison.family == 2 for c in cells)
 
 
-def test_headline_of_independent_cells_by_hand(base: Case) -> None:
+def test_headline_of_independent_cells_by_hand(base: Opened) -> None:
     """Every cell is its own start: d is the mean of the differences, SE from all four variances."""
     verdict = base.verdict
     cells = [c for c in verdict.cells if (c.key.metric, c.key.statistic) == ("tpot_s", "p50")]
@@ -286,7 +294,7 @@ def test_margins_of_the_campaign_count(logs: Path) -> None:
 # ------------------------------------------------------------------ explanation
 
 
-def test_every_cell_explains_itself_in_both_languages(base: Case, tmp_path: Path) -> None:
+def test_every_cell_explains_itself_in_both_languages(base: Opened, tmp_path: Path) -> None:
     cases = [base, two_arms(tmp_path / "x", a={"levels": (4, 8), "repeats": 1}),
              two_arms(tmp_path / "y", arm_b={"precision": "fp8"})]  # fmt: skip
     for case in cases:
@@ -296,7 +304,7 @@ def test_every_cell_explains_itself_in_both_languages(base: Case, tmp_path: Path
             assert all(line and "{" not in line for line in (*english, *chinese))
 
 
-def test_explanation_holds_the_numbers_and_the_rule(base: Case) -> None:
+def test_explanation_holds_the_numbers_and_the_rule(base: Opened) -> None:
     cell = base.verdict.cell("tpot_s", "p50", LEVEL)
     assert cell is not None
     text = " ".join(explain(cell))
@@ -311,7 +319,7 @@ def test_explanation_holds_the_numbers_and_the_rule(base: Case) -> None:
 # ------------------------------------------------------------------ beside the cells
 
 
-def test_stability_by_hand(base: Case) -> None:
+def test_stability_by_hand(base: Opened) -> None:
     case = base
     rows = {(r["metric"], r["statistic"], r["level"]["concurrency"]): r
             for r in case.verdict.sections["stability"]}  # fmt: skip
@@ -328,13 +336,13 @@ def test_stability_by_hand(base: Case) -> None:
     assert dumped(case)["stability"][0]["metric"] == "ttft_s"
 
 
-def cross(folder: Path, effects: Mapping[str, float], factor: str, other: Any) -> Case:
+def cross(folder: Path, effects: Mapping[str, float], factor: str, other: Any) -> Opened:
     arms = {}
     for name, effect in effects.items():
         write_arm(folder, name, effect=effect)
         arms[name] = arm(name, cards=[name[0]], **({factor: other} if name.endswith("2") else {}))
     comparisons = [{"name": "ab", "baseline": "a", "candidate": "b"}]
-    return open_case(write_campaign(folder, arms, comparisons=comparisons), "ab")
+    return open_verdict(write_campaign(folder, arms, comparisons=comparisons), "ab")
 
 
 def test_gpu_by_precision_reports_the_interaction(tmp_path: Path) -> None:
@@ -386,7 +394,7 @@ def test_arms_that_differ_in_more_are_no_square(tmp_path: Path) -> None:
             host="other" if name == "b2" else "h",
         )  # fmt: skip
     comparisons = [{"name": "ab", "baseline": "a", "candidate": "b"}]
-    case = open_case(write_campaign(folder, arms, comparisons=comparisons), "ab")
+    case = open_verdict(write_campaign(folder, arms, comparisons=comparisons), "ab")
     assert case.verdict.sections["factorial"] == []
 
 
@@ -427,7 +435,7 @@ def test_actions_name_levels_and_runs(tmp_path: Path) -> None:
     assert len(ranks) <= 5
 
 
-def test_words_are_among_those_of_the_contract(base: Case) -> None:
+def test_words_are_among_those_of_the_contract(base: Opened) -> None:
     value = dumped(base)
     words = {cell["verdict"] for cell in (*value["cells"], *value["headline"])}
     assert words <= {*FLIPPED, "equivalent", "inconclusive", "not comparable"}
