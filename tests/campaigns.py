@@ -10,10 +10,38 @@ import math
 import random
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuverdict.case import Case, open_case
+from gpuverdict.campaign import read_campaign
+from gpuverdict.case import device_identity, find_comparison
+from gpuverdict.health import Health, check_health
+from gpuverdict.measured import Measured, measure
+from gpuverdict.summary import Summary, summarize_measured
+from gpuverdict.verdict import Verdict, judge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A comparison with its data, without the sections that only a report needs."""
+
+    measured: Measured
+    summary: Summary
+    health: Health
+    verdict: Verdict
+
+
+def open_verdict(campaign: Path, name: str = "ab") -> Opened:
+    """Read, summarise and judge, as `open_case` does before it adds curves and capacity."""
+    measured = measure(read_campaign(campaign))
+    summary = summarize_measured(measured)
+    health = check_health(measured, summary)
+    _, identity = device_identity(measured)
+    spec = find_comparison(measured.campaign, name)
+    verdict = judge(measured, summary, spec, identity=identity, health=health)
+    return Opened(measured=measured, summary=summary, health=health, verdict=verdict)
+
 
 RUN_EFFECTS = (0.004, -0.006, 0.001, -0.002, 0.005)
 """Log effects of the runs of an arm: an SD of 0.4 %, the same in both arms."""
@@ -174,9 +202,9 @@ def two_arms(
     arm_a: Mapping[str, Any] | None = None,
     arm_b: Mapping[str, Any] | None = None,
     **keys: Any,
-) -> Case:
+) -> Opened:
     """Write the logs of two arms (`a`, `b`: arguments of `write_arm`) and open their comparison."""
     write_arm(folder, "a", **dict(a or {}))
     write_arm(folder, "b", **dict(b or {}))
     arms = {"a": arm("a", **dict(arm_a or {})), "b": arm("b", **dict(arm_b or {}))}
-    return open_case(write_campaign(folder, arms, **keys), "ab")
+    return open_verdict(write_campaign(folder, arms, **keys))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -44,12 +45,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit code 2."""
     try:
+        # A scheduler that ends a job gets the same clean-up as a person at the keyboard.
+        signal.signal(signal.SIGTERM, _interrupt)
         # Outside of standalone mode an Exit comes back as its code.
         sys.exit(app(standalone_mode=False) or 0)
     except GpuverdictError as problem:
         _stop(str(problem), 2)
     except (typer.Abort, KeyboardInterrupt):
-        _stop("stopped", 130)
+        _stop("stopped; what is finished stays, the same command does the rest", 130)
     except BrokenPipeError:
         # The reader of a pipe left; what it asked for was delivered.
         sys.stderr.close()
@@ -63,6 +66,10 @@ def main() -> None:
         if show is None:
             raise
         _stop(show(), 2)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _stop(line: str, code: int) -> None:
@@ -183,6 +190,11 @@ def report(
             print(line)
         if item.error:
             print(f"{item.name}: failed: {item.error}", file=sys.stderr)
+    if len(done.comparisons) > 1:
+        width = max(len(item.name) for item in done.comparisons)
+        for item in done.comparisons:
+            file = "report.ipynb" if item.error else "report.html"
+            print(f"{item.name:{width}}  {item.state:9}  {done.index.parent / item.folder / file}")
     counts = {
         s: sum(c.state == s for c in done.comparisons) for s in ("rendered", "unchanged", "failed")
     }

@@ -7,19 +7,34 @@ for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from gpuverdict.align import place
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun
-from gpuverdict.steady import Disturbance, Drift, StepChange, disturbed_runs, drift, step_change
+from gpuverdict.schema import Run, Trace
+from gpuverdict.steady import (
+    Disturbance,
+    Drift,
+    Leak,
+    StepChange,
+    Window,
+    disturbed_runs,
+    drift,
+    leak,
+    requests_in_window,
+    step_change,
+)
 from gpuverdict.summary import Summary
 
 __all__ = ["Health", "RunHealth", "check_health"]
 
+# Growth is judged per ten minutes: a shorter window says nothing about it.
+SOAK_S = 600.0
 _DRIFT_METRICS = ("tpot_s", "ttft_s", "e2e_s")
 
 
@@ -31,6 +46,7 @@ class RunHealth:
     drifts: tuple[Drift, ...]
     step: StepChange | None
     disturbance: Disturbance | None
+    leaks: tuple[Leak, ...] = ()
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
@@ -38,6 +54,7 @@ class RunHealth:
         found = [c for d in self.drifts for c in d.cautions]
         found += list(self.step.cautions) if self.step else []
         found += list(self.disturbance.cautions) if self.disturbance else []
+        found += [c for leak in self.leaks if leak.alarm for c in leak.cautions]
         unique = {c.code + str(sorted(c.values.items())): c for c in found}
         return tuple(unique.values())
 
@@ -94,15 +111,29 @@ def check_health(measured: Measured, summary: Summary) -> Health:
             disturbances = {d.run_id: d for d in said}
         for run, data, window, good in zip(runs, loaded, windows, timed, strict=True):
             streams = run.level.get("concurrency")
-            trace = next(iter(measured.traces[arm]), None)
+            traces = measured.traces[arm]
+            drifts = tuple(drift(data, window, m, concurrency=streams) for m in _DRIFT_METRICS)
             found[run.key] = RunHealth(
                 run_id=run.run_id,
-                drifts=tuple(drift(data, window, m, concurrency=streams) for m in _DRIFT_METRICS)
-                if good else (),
-                step=step_change(data, window, concurrency=streams, trace=trace) if good else None,
+                drifts=drifts if good else (),
+                step=step_change(data, window, concurrency=streams, trace=traces) if good else None,
                 disturbance=disturbances.get(run.run_id),
+                leaks=_leaks(data, window, traces, drifts[0]) if good else (),
             )  # fmt: skip
     return Health(runs=found, frame=_frame(measured, summary, found))
+
+
+def _leaks(run: Run, window: Window, traces: Sequence[Trace], latency: Drift) -> tuple[Leak, ...]:
+    """Memory growth over a window that is long enough to show it."""
+    if window.end_s is None or (window.length_s or 0.0) < SOAK_S:
+        return ()
+    for trace in traces:
+        offset, _ = place(run, trace)
+        if offset is not None:
+            sent = requests_in_window(run, window).height
+            start, end = offset + window.start_s, offset + window.end_s
+            return tuple(leak(trace, start, end, n_requests=sent, latency=latency))
+    return ()
 
 
 def _frame(measured: Measured, summary: Summary, found: Mapping[str, RunHealth]) -> pd.DataFrame:

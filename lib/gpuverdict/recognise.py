@@ -46,9 +46,11 @@ from gpuverdict.ingest import (
 )
 from gpuverdict.schema import Run, Trace
 from gpuverdict.telemetry import (
+    aiperf_server_metrics,
     aiperf_telemetry,
     dcgm,
     dcgmi,
+    host_metrics,
     inventory,
     nvml_log,
     processes,
@@ -111,6 +113,8 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="gpu_processes", kind="trace", module=processes),
     Dialect(name="inventory", kind="inventory", module=inventory),
     Dialect(name="server_metrics", kind="server_metrics", module=server_metrics),
+    Dialect(name="aiperf_server_metrics", kind="server_metrics", module=aiperf_server_metrics),
+    Dialect(name="host_metrics", kind="server_metrics", module=host_metrics),
 )
 
 _MOST_KEYS = 20

@@ -192,9 +192,7 @@ def offset_error(n, random, *, streams, sensor, poll_s) -> Reached:
         seen = _placed(load(model, random, streams=streams, n=100 if streams == 1 else 400))
         shift = float(random.uniform(-2, 2))
         sensed = sense(seen, random, sensor=sensor, poll_s=poll_s, shift_s=shift)
-        expected = fit_prefill([probe(model, random).run]).predict(
-            seen.run.requests["input_tokens"].to_numpy()
-        )
+        expected = fit_prefill([probe(model, random).run]).predict
         offset = clock_offset(seen.run, sensed.trace, prefill_s=expected)
         found.append(1e3 * abs(offset.offset_s - shift))
     return _worst(found)

@@ -321,3 +321,73 @@ def test_every_truncation_of_a_page_gives_a_prefix_or_a_refusal(tmp_path):
         except LogFormatError:
             continue
         assert power in ([300.0], [300.0, 310.0], [300.0, None])
+
+
+@pytest.mark.skipif(not CLIENTS.is_dir(), reason="the data folder is not beside the repo")
+@pytest.mark.parametrize("case", ["edge_kv-preempt", "a100-sxm-80g_c32"])
+def test_the_export_of_aiperf_is_two_pages(case):
+    folder = CLIENTS / "aiperf-0.13.0" / case
+    (frame,) = read_any(folder / "artifacts" / "server_metrics_export.json")
+    (whole,) = read_any(folder / "server_metrics.prom.gz")
+    told, page_told = difference(None, frame), difference(None, whole)
+    assert told["server_ttft_s"].cautions == ()
+    for name in ("generation_tokens", "preemptions", "requests_finished"):
+        assert told[name].value == page_told[name].value
+    assert told["server_ttft_s"].value == pytest.approx(page_told["server_ttft_s"].value, rel=1e-6)
+    truth = json.loads((folder / "artifacts" / "server_metrics_export.json").read_text())
+    end = truth["summary"]["phase_time_ranges"]["profiling"]["end_ns"] / 1e9
+    assert frame["time_epoch_s"].max() == pytest.approx(end, abs=1e-5)
+
+
+VMSTAT = (
+    "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu----- -time-\n"
+    " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st    UTC\n"
+    " 3  0  0 18119348 144396 5313480  0  0  93  1003  528 5953 60  4 36  0  0"
+    " 2026-12-01 06:07:59\n"
+    " 3  0  0 1024 2048 4096  0  0  0  716  997  830 80  4 10  6  0 2026-12-01 06:08:00\n"
+)
+
+
+def values(frame: pl.DataFrame) -> dict[str, float]:
+    return dict(zip(frame["name"], frame["value"], strict=True))
+
+
+def test_vmstat_without_its_line_since_boot(tmp_path):
+    frame = read(tmp_path, VMSTAT)
+    told = values(frame)
+    assert frame.height == 4
+    assert told["host:cpu_busy_ratio"] == pytest.approx(0.84)
+    assert told["host:io_wait_ratio"] == pytest.approx(0.06)
+    assert told["host:memory_free_mib"] == pytest.approx(7.0)
+    assert told["host:run_queue"] == 3
+    assert frame["time_epoch_s"].unique().to_list() == [1796105280.0]
+    bare = "\n".join(line[: line.rfind(" 0 ") + 2] for line in VMSTAT.split("\n")[2:4])
+    header = "\n".join(VMSTAT.split("\n")[:2]).replace("-time-", "").replace("UTC", "")
+    assert read(tmp_path, f"{header}\n{bare}\n")["time_epoch_s"].null_count() == 4
+
+
+def test_sar_and_pidstat_over_midnight(tmp_path):
+    sar = (
+        "Linux 6.8.0 (node) \t11/30/2026 \t_x86_64_\t(16 CPU)\n\n"
+        "23:59:58        CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+        "23:59:59        all     50.00      0.00     10.00      5.00      0.00     35.00\n"
+        "00:00:00        all     50.00      0.00     10.00      0.00      0.00     40.00\n"
+        "Average:        all     50.00      0.00     10.00      2.50      0.00     37.50\n"
+    )
+    frame = read(tmp_path, sar, time_zone="UTC").filter(pl.col("name") == "host:cpu_busy_ratio")
+    assert frame["value"].to_list() == pytest.approx([0.6, 0.6])
+    assert frame["time_epoch_s"].to_list() == [1796083199.0, 1796083200.0]
+    pidstat = (
+        "Linux 6.8.0 (node) \t12/01/2026 \t_x86_64_\t(16 CPU)\n\n"
+        "02:00:00 AM   UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command\n"
+        "02:00:01 PM     0      4101  150.00   20.00    0.00    0.00  170.00     3  python3\n"
+    )
+    frame = read(tmp_path, pidstat, time_zone="UTC")
+    assert frame["value"].to_list() == [1.7]
+    assert json.loads(frame["labels"][0]) == {"command": "python3", "pid": "4101"}
+    assert frame["time_epoch_s"].to_list() == [1796090400.0 + 12 * 3600 + 1]
+
+
+def test_a_page_of_a_host_is_kept_raw(tmp_path):
+    page_of_host = 'node_cpu_seconds_total{cpu="0",mode="idle"} 12.5\nnode_load1 0.5\n'
+    assert values(read(tmp_path, page_of_host))["node_load1"] == 0.5

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.campaigns import arm, closed_loop, two_arms, vllm_result, write_arm, write_campaign
+from tests.campaigns import (
+    Opened,
+    arm,
+    closed_loop,
+    open_verdict,
+    two_arms,
+    vllm_result,
+    write_arm,
+    write_campaign,
+)
 
-from gpuverdict.case import Case, open_case
 from gpuverdict.verdict import Cell
 
 SLOWER = {"effect": 0.10}
@@ -21,7 +29,7 @@ SHAPE = {"name": "m", "parameters": 7e9, "weight_bits": 16, "layers": 32, "kv_he
          "head_dim": 128, "kv_bits": 16}  # fmt: skip
 
 
-def cell(case: Case, streams: int = 4, metric: str = "tpot_s") -> Cell:
+def cell(case: Opened, streams: int = 4, metric: str = "tpot_s") -> Cell:
     statistic = "value" if metric == "output_tokens_per_s" else "p50"
     found = case.verdict.cell(metric, statistic, f'{{"concurrency": {streams}}}')
     assert found is not None
@@ -37,7 +45,7 @@ class Step:
     """One campaign of the ladder: how to write it, and where its cell must end."""
 
     name: str
-    write: Callable[[Path], Case]
+    write: Callable[[Path], Opened]
     rung: int
     word: str
     modifiers: tuple[str, ...] = ()
@@ -46,21 +54,21 @@ class Step:
     streams: int = 4
 
 
-def _no_runs_of_b(folder: Path, shape: dict[str, Any], gpu: str = "H200 SXM") -> Case:
+def _no_runs_of_b(folder: Path, shape: dict[str, Any], gpu: str = "H200 SXM") -> Opened:
     write_arm(folder, "a", n=8)
     arms = {"a": arm("a"), "b": {**arm("b", gpu=gpu), "files": "b/none*.json"}}
     workload = {"load": "closed", "input_tokens": 256, "output_tokens": 32}
-    return open_case(write_campaign(folder, arms, model=shape, workload=workload), "ab")
+    return open_verdict(write_campaign(folder, arms, model=shape, workload=workload), "ab")
 
 
-def _declared_infeasible(folder: Path) -> Case:
+def _declared_infeasible(folder: Path) -> Opened:
     write_arm(folder, "a", levels=(4, 8))
     write_arm(folder, "b")
     arms = {"a": arm("a"), "b": arm("b", infeasible=[{"level": 8, "reason": "out of memory"}])}
-    return open_case(write_campaign(folder, arms), "ab")
+    return open_verdict(write_campaign(folder, arms), "ab")
 
 
-def _starved(folder: Path, **keep: Any) -> Case:
+def _starved(folder: Path, **keep: Any) -> Opened:
     options = {"busy": 0.5, "keep": keep}
     return two_arms(folder, a=options, b={**options, **SLOWER})
 

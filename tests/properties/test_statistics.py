@@ -71,6 +71,23 @@ def test_nonsense_never_makes_a_word(a, b):
         assert value is None or math.isfinite(value)
 
 
+EXTREME = st.lists(
+    st.sampled_from([5e-324, 1e-300, 1e-9, 1.0, 1.0000000001, 1e9, 1e300, 1.7e308]),
+    min_size=1, max_size=5,
+)  # fmt: skip
+
+
+@FAST
+@given(EXTREME, EXTREME, st.booleans())
+def test_extreme_values_neither_overflow_nor_make_numbers_up(a, b, paired):
+    paired = paired and len(a) == len(b)
+    c = compare_arms(np.array(a), np.array(b), metric="tpot_s", paired=paired)
+    for value in (c.ratio, c.low, c.high, c.ci90_low, c.p_value, c.mde_ratio, c.baseline):
+        assert value is None or math.isfinite(value)
+    adjust([c])
+    str(c)
+
+
 @FAST
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_adjusted_p_is_never_below_the_raw_one_nor_above_one(p):

@@ -24,7 +24,7 @@ H200 = Path(__file__).resolve().parents[2] / "data" / "h200"
 @pytest.fixture(scope="module", params=["card-a-bf16", "card-b-bf16", "card-b-eager"])
 def arm(request) -> tuple[Trace, list[list[Run]], list[Run]]:
     folder = H200 / request.param
-    sweeps = [read_run(folder / f"guidellm-r{r}.json.gz") for r in (2, 3, 4)]
+    sweeps = [read_run(folder / f"guidellm-r{r}.json.gz") for r in (2, 3)]
     probes = [run for path in sorted(folder.glob("prefill-*")) for run in read_run(path)]
     return read_trace(folder / "nvidia-smi-query.csv.gz", "UTC"), sweeps, probes
 

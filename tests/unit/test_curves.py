@@ -383,3 +383,11 @@ def test_interpolated_curves_name_the_levels_they_cross_between():
     assert result.crossover is None
     said = next(c for c in result.cautions if c.code == "crossover_between")
     assert (said.values["low"], said.values["high"]) == (1, 8)
+
+
+def test_passes_of_one_level_are_independent_points():
+    fit = fit_curve([1, 4, 16, 64, 64], [6.3, 7.2, 10.8, 25.1, 25.3], [1, 2, 3, 4, 5])
+    assert "passes_of_one_level" in codes(fit)
+    assert fit.design == "cells"
+    same = fit_curve([1, 4, 16, 64, 64], [6.3, 7.2, 10.8, 25.1, 25.3], design="cells")
+    assert fit.params == same.params

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from tests.campaigns import arm, closed_loop, two_arms, vllm_result, write_arm, write_campaign
+from tests.campaigns import (
+    Opened,
+    arm,
+    closed_loop,
+    open_verdict,
+    two_arms,
+    vllm_result,
+    write_arm,
+    write_campaign,
+)
 
 from gpuverdict.campaign import ModelSpec, read_campaign
-from gpuverdict.case import Case, open_case
+from gpuverdict.case import device_identity, find_comparison
 from gpuverdict.design import LATENCY, memory_need, mix_distance, run_order
 from gpuverdict.design.memory import kv_bytes_per_token, weight_bytes
 from gpuverdict.design.touched import LENGTH_BOUND, PROMPT_BOUND
+from gpuverdict.verdict import judge
 
 LEVEL = '{"concurrency": 4}'
 OTHER = {"effect": 0.1}
@@ -32,23 +43,41 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+# What changes how a file is read, so that the runs must be read again.
+REREAD = {"client_version", "files"}
+
+
+@functools.cache
+def read_once(folder: Path) -> Opened:
+    return open_verdict(write_campaign(folder, {"a": arm("a"), "b": arm("b")}))
+
+
 def case(
     folder: Path, a: Mapping[str, Any] | None = None, b: Mapping[str, Any] | None = None,
     compare: Mapping[str, Any] | None = None, **keys: Any,
-) -> Case:  # fmt: skip
+) -> Opened:  # fmt: skip
+    """Judge two arms under a campaign file; the logs are read and summarised once a folder."""
     comparison = {"name": "ab", "baseline": "a", "candidate": "b", **(compare or {})}
     arms = {"a": arm("a", **(a or {})), "b": arm("b", **(b or {}))}
-    return open_case(write_campaign(folder, arms, comparisons=[comparison], **keys), "ab")
+    if REREAD & {*(a or {}), *(b or {})}:
+        return open_verdict(write_campaign(folder, arms, comparisons=[comparison], **keys))
+    once = read_once(folder)
+    campaign = read_campaign(write_campaign(folder, arms, comparisons=[comparison], **keys))
+    measured = dataclasses.replace(once.measured, campaign=campaign)
+    _, identity = device_identity(measured)
+    spec = find_comparison(campaign, "ab")
+    verdict = judge(measured, once.summary, spec, identity=identity, health=once.health)
+    return dataclasses.replace(once, measured=measured, verdict=verdict)
 
 
-def word(found: Case, metric: str = "tpot_s", level: str | None = LEVEL) -> str:
+def word(found: Opened, metric: str = "tpot_s", level: str | None = LEVEL) -> str:
     statistic = "p50" if metric in ("tpot_s", "ttft_s", "e2e_s", "itl_s") else "value"
     cell = found.verdict.cell(metric, statistic, level)
     assert cell is not None
     return cell.verdict
 
 
-def codes(found: Case) -> set[str]:
+def codes(found: Opened) -> set[str]:
     return {r.code for r in found.verdict.comparability.reasons}
 
 
@@ -304,7 +333,7 @@ def test_unequal_prompt_mixes_are_brought_to_one_mix(tmp_path: Path) -> None:
     """b is 10 % faster in both length classes and serves the long ones."""
     _mix(tmp_path, "a", 32, 1.0, (100, 1000))
     _mix(tmp_path, "b", 8, 0.9, (100, 1000))
-    found = open_case(write_campaign(tmp_path, {"a": arm("a"), "b": arm("b")}), "ab")
+    found = open_verdict(write_campaign(tmp_path, {"a": arm("a"), "b": arm("b")}), "ab")
     raw = found.summary.frame.query(
         "metric == 'ttft_s' and statistic == 'p50' and window == 'steady'"
     ).groupby("arm").value.mean()  # fmt: skip
@@ -329,7 +358,7 @@ def test_a_sign_flip_between_bins_is_mixed(tmp_path: Path) -> None:
         factors = [0.8 if n == 100 else 1.2 for n in raw["input_lens"]]
         raw["ttfts"] = [t * f for t, f in zip(raw["ttfts"], factors, strict=True)]
         path.write_text(json.dumps(raw))
-    found = open_case(write_campaign(tmp_path, {"a": arm("a"), "b": arm("b")}), "ab")
+    found = open_verdict(write_campaign(tmp_path, {"a": arm("a"), "b": arm("b")}), "ab")
     cell = found.verdict.cell("ttft_s", "p50", ONE)
     assert cell is not None
     assert "mixed" in cell.comparison.modifiers
@@ -338,7 +367,7 @@ def test_a_sign_flip_between_bins_is_mixed(tmp_path: Path) -> None:
 def test_mixes_without_common_bins_are_refused(tmp_path: Path) -> None:
     _mix(tmp_path, "a", 40, 1.0, (100, 1000))
     _mix(tmp_path, "b", 0, 1.0, (100, 1000))
-    found = open_case(write_campaign(tmp_path, {"a": arm("a"), "b": arm("b")}), "ab")
+    found = open_verdict(write_campaign(tmp_path, {"a": arm("a"), "b": arm("b")}), "ab")
     for metric in ("ttft_s", "e2e_s"):
         assert word(found, metric, ONE) == "not comparable"
     assert word(found, "tpot_s", ONE) == "equivalent"
@@ -358,7 +387,7 @@ def test_open_loop_lateness_and_saturation(tmp_path: Path) -> None:
             result["queue_times"] = [0.05 * (name == "b")] * 100
             (tmp_path / name / f"r{repeat}.json").write_text(json.dumps(result))
     arms = {n: arm(n, files=f"{n}/r{{repeat}}.json") for n in ("a", "b")}
-    found = open_case(write_campaign(tmp_path, arms, workload={"load": "open"}), "ab")
+    found = open_verdict(write_campaign(tmp_path, arms, workload={"load": "open"}), "ab")
     level = '{"rate_requests_per_s": 100.0}'
     cell = found.verdict.cell("ttft_s", "p50", level)
     assert cell is not None
@@ -409,7 +438,7 @@ def test_order_of_runs(order: str, name: str, logs: Path) -> None:
         fact = facts[0]
         info = {**fact.run.stored.info, "t0_epoch_s": 1000.0 * position, "duration_s": 100.0}
         stored = dataclasses.replace(fact.run.stored, info=info)
-        run = dataclasses.replace(fact.run, stored=stored, sweep_id=f"s{position}")
+        run = dataclasses.replace(fact.run, stored=stored, server_start_id=f"s{position}")
         arms[letter].append(dataclasses.replace(fact, run=run))
     assert run_order(arms["A"], arms["B"]) == name
     assert run_order(arms["B"], arms["A"]) == name
@@ -425,7 +454,7 @@ def test_simultaneous_runs(logs: Path) -> None:
         info = {**facts[0].run.stored.info, "t0_epoch_s": 1000.0 * (position // 2) + position % 2,
                 "duration_s": 100.0}  # fmt: skip
         stored = dataclasses.replace(facts[0].run.stored, info=info)
-        run = dataclasses.replace(facts[0].run, stored=stored, sweep_id=f"s{position}")
+        run = dataclasses.replace(facts[0].run, stored=stored, server_start_id=f"s{position}")
         arms["AB"[position % 2]].append(dataclasses.replace(facts[0], run=run))
     assert run_order(arms["A"], arms["B"]) == "simultaneous"
 
@@ -448,7 +477,7 @@ def test_three_cards_an_arm_make_the_card_the_unit(tmp_path: Path) -> None:
     }
     for n in ("a", "b"):
         arms[n]["files"] = [f"{n}{i}/c{{level}}_r{{repeat}}.json" for i in range(3)]
-    unmapped = open_case(write_campaign(tmp_path, arms), "ab")
+    unmapped = open_verdict(write_campaign(tmp_path, arms), "ab")
     assert "cards_not_mapped" in codes(unmapped)
     assert unmapped.verdict.comparability.scope == "cards"
     for n in ("a", "b"):
@@ -459,7 +488,7 @@ def test_three_cards_an_arm_make_the_card_the_unit(tmp_path: Path) -> None:
         for i in range(3):
             (tmp_path / f"{n}{i}").rename(tmp_path / f"of-{n}" / f"{n}{i}")
         arms[n]["files"] = f"of-{n}/{{card}}/c{{level}}_r{{repeat}}.json"
-    found = open_case(write_campaign(tmp_path, arms), "ab")
+    found = open_verdict(write_campaign(tmp_path, arms), "ab")
     c = found.verdict.comparability
     assert c.scope == "models"
     assert c.cards == (3, 3)

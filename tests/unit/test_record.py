@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def recorded(tmp_path: Path, nvml: FakeNvml, **how):
     path = tmp_path / "trace.csv"
-    told = record(path, nvml=nvml, **({"interval_ms": 20, "seconds": 0.6} | how))
+    told = record(path, nvml=nvml, **({"interval_ms": 20, "seconds": 0.3} | how))
     return told, read_trace(path)
 
 
@@ -97,7 +97,7 @@ def test_the_header_alone_says_which_cards_ran(tmp_path):
     _, trace = recorded(tmp_path, FakeNvml(), gpu=[1])
     assert set(trace.samples["gpu_index"]) == {1}
     title, cautions = check_identity("H200 SXM", 1, None, [trace])
-    assert title == "H200 (143,771 MiB, 700 W)"
+    assert title == "H200 (143,771 MiB, 700 W, driver 580)"
     assert cautions == ()
 
 

@@ -61,3 +61,31 @@ def test_the_quote_is_harmless() -> None:
     assert "someone" not in event.quote
     assert len(event.quote) <= 160
     assert event.quote.isprintable()
+
+
+def test_a_level_that_left_only_such_a_log_is_infeasible_with_the_line(tmp_path: Path) -> None:
+    import shutil
+
+    from gpuverdict.case import open_case
+
+    starts = Path(__file__).resolve().parents[2] / "data" / "h200" / "starts"
+    for arm in ("layers32", "layers34"):
+        shutil.copy(starts / f"{arm}-r1.json.gz", tmp_path)
+    (tmp_path / "engine_c64.log").write_text("INFO ready\nCUDA out of memory. Tried 2 GiB\n")
+    (tmp_path / "engine_c16.log").write_text("CUDA out of memory. Tried 2 GiB\n")
+    arms = "gpu: H200 SXM, precision: bf16"
+    (tmp_path / "campaign.yaml").write_text(
+        "campaign: oom\nmodel: {name: m}\nworkload: {load: closed}\narms:\n"
+        f"  a: {{{arms}, runs: layers32-r1.json.gz}}\n"
+        f"  b: {{{arms}, factors: {{layers: 34}}, runs: layers34-r1.json.gz,"
+        " server_logs: 'engine_c{level}.log'}\n"
+        "comparisons: [{name: x, baseline: a, candidate: b, treatment: [layers]}]\n"
+    )
+    case = open_case(tmp_path)
+    (only,) = case.campaign.arms["b"].infeasible  # the run at 16 is there: 16 is feasible
+    assert only.level == 64
+    assert "engine_c64.log, line 2" in only.reason
+    cell = case.verdict.cell("tpot_s", "p50", '{"concurrency": 64}')
+    assert cell is not None
+    assert cell.verdict == "not comparable"
+    assert any("CUDA out of memory" in str(c) for c in cell.comparison.cautions)

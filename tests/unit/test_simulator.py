@@ -127,3 +127,11 @@ def test_the_sensors_conserve_energy():
     instant = readings(energy, grid + 1e-9, window_s=0.1)
     assert float(instant.sum() * 0.1) == pytest.approx(by_hand, rel=0.01)
     assert readings(energy, np.array([9.0]), window_s=1.0)[0] == pytest.approx(90.0)
+
+
+def test_the_simulator_imports_nothing_of_the_package():
+    folder = Path(__file__).resolve().parents[1] / "simulator"
+    for path in folder.glob("*.py"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            words = line.split()
+            assert words[:1] not in (["import"], ["from"]) or "gpuverdict" not in line, path.name

@@ -57,7 +57,7 @@ class Activity:
         return np.column_stack([ramp.rate(end_s, width_s) for ramp in ramps])
 
 
-def activity_of(run: Run, prefill_s: np.ndarray | None = None) -> Activity:
+def activity_of(run: Run, prefill_s: np.ndarray | None = None, overhead_s: float = 0.0) -> Activity:
     """Work out the activity of a run from what its client saw.
 
     Parameters
@@ -68,6 +68,9 @@ def activity_of(run: Run, prefill_s: np.ndarray | None = None) -> Activity:
         Expected duration of each request's prefill, in the order of `run.requests`; the prefill is
         taken to end at the first token. Unknown (NaN) or longer than the time to first token, the
         whole of that is taken.
+    overhead_s : float
+        Part of a prefill's duration that does not grow with its length (`c0_s` of the model):
+        prompts prefilled together share it.
 
     Notes
     -----
@@ -89,7 +92,7 @@ def activity_of(run: Run, prefill_s: np.ndarray | None = None) -> Activity:
     expected = ttft if prefill_s is None else prefill_s[rows["row"].to_numpy()]
     length = np.where(np.isfinite(expected), np.clip(expected, 1e-4, ttft), ttft)
     prompt = rows["input_tokens"].fill_null(0) - rows["cached_input_tokens"].fill_null(0)
-    began, ended = _one_after_another(start, first, length)
+    began, ended = _one_after_another(start, first, length, overhead_s)
     prefill = _spread(began, ended, np.maximum(prompt.to_numpy().astype(float), 0.0))
     began, ended, weight = _tokens(run, rows, first, last, tokens)
     order_first, order_last = np.sort(first), np.sort(last)
@@ -102,14 +105,16 @@ def activity_of(run: Run, prefill_s: np.ndarray | None = None) -> Activity:
 
 
 def _one_after_another(
-    start: np.ndarray, first: np.ndarray, length: np.ndarray
+    start: np.ndarray, first: np.ndarray, length: np.ndarray, overhead_s: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lay prefills back from the last first token, without overlap, none before its request."""
     began, ended = np.empty(len(first)), np.empty(len(first))
     free = np.inf
     for i in np.argsort(first, kind="stable")[::-1]:
         ended[i] = min(first[i], max(free, start[i] + 1e-4))
-        began[i] = max(ended[i] - length[i], start[i])
+        together = ended[i] < first[i]
+        alone = max(length[i] - overhead_s, 1e-4) if together else length[i]
+        began[i] = max(ended[i] - alone, start[i])
         free = began[i]
     return began, ended
 

@@ -21,6 +21,7 @@ __all__ = ["SENSOR_UPDATE_S", "ClockOffset", "clock_offset", "sensor_window"]
 SENSOR_UPDATE_S = 0.1
 SEARCH_S = 5.0
 STEP_S = 0.01
+NEAR_S = 0.1
 SMALLEST_PEAK = 0.8
 SMALLEST_LEAD = 0.05
 RIVAL_BEYOND_S = 2.0
@@ -79,9 +80,9 @@ def clock_offset(
     -----
     Power is explained by non-negative shares of step, decode and prefill rates, box-averaged with
     the sensor's window; r(lag) is the correlation of the best such mixture on a 10 ms grid within
-    5 s, refined by a parabola. A polled reading is 0 to 100 ms old, which blurs a single estimate
-    by about 15 ms; a sensor that looks at only part of its window (25 of 100 ms) shifts it by half
-    the unseen part.
+    5 s. A polled reading is 0 to 100 ms old: near the peak the moment of the sensor's refresh is
+    searched as well, and the result refined by a parabola. A sensor that looks at only part of its
+    window (25 of 100 ms) makes the trace seem early by half the unseen part.
     """
     chosen = [runs] if isinstance(runs, Run) else list(runs)
     placed: list[tuple[Run, float]] = []
@@ -100,7 +101,7 @@ def clock_offset(
     width = window_s or sensor_window(kind)
     lags = np.arange(-SEARCH_S, SEARCH_S + STEP_S / 2, STEP_S)
     activities = [
-        (activity_of(run, _expected(run, prefill_s)), start - origin) for run, start in placed
+        (activity_of(run, *_expected(run, prefill_s)), start - origin) for run, start in placed
     ]
     score = np.array([_correlation(activities, seconds - lag, watts, width) for lag in lags])
     best = int(np.argmax(score))
@@ -108,14 +109,37 @@ def clock_offset(
     peak, second = float(score[best]), float(rivals.max(initial=0.0))
     if peak <= SMALLEST_PEAK or peak - second < SMALLEST_LEAD or best in (0, len(lags) - 1):
         return _refused(peak, second, len(seconds))
-    left, middle, right = score[best - 1 : best + 2]
-    bend = left - 2 * middle + right
-    vertex = 0.5 * (left - right) / bend if bend < 0 else 0.0
-    # A polled reading is on average half an update old: that is no offset of clocks.
-    offset = float(lags[best] + vertex * STEP_S - SENSOR_UPDATE_S / 2)
+    offset = _refined(activities, seconds, watts, width, float(lags[best]))
     return ClockOffset(
         offset_s=offset, peak=peak, second=second, n=len(seconds), cautions=tuple(cautions)
     )
+
+
+def _refined(
+    activities: Sequence[tuple[Activity, float]],
+    seconds: np.ndarray,
+    watts: np.ndarray,
+    width: float,
+    lag: float,
+) -> float:
+    """Look closer around a lag, with the moment at which the sensor refreshes as a second unknown.
+
+    A reading is as old as the last refresh before it; where within its 100 ms the refresh falls is
+    the same throughout a run, and the readings tell it.
+    """
+    near = lag - SENSOR_UPDATE_S / 2 + np.arange(-NEAR_S, NEAR_S + STEP_S / 2, STEP_S)
+    best, offset = -1.0, lag - SENSOR_UPDATE_S / 2
+    for phase in np.arange(0.0, SENSOR_UPDATE_S, STEP_S):
+        fresh = np.floor((seconds - phase) / SENSOR_UPDATE_S) * SENSOR_UPDATE_S + phase
+        score = np.array([_correlation(activities, fresh - at, watts, width) for at in near])
+        top = int(np.argmax(score))
+        if score[top] <= best or top in (0, len(near) - 1):
+            continue
+        left, middle, right = score[top - 1 : top + 2]
+        bend = left - 2 * middle + right
+        vertex = 0.5 * (left - right) / bend if bend < 0 else 0.0
+        best, offset = float(score[top]), float(near[top] + vertex * STEP_S)
+    return offset
 
 
 def sensor_window(kind: str | None) -> float:
@@ -128,10 +152,18 @@ def _refused(peak: float, second: float, n: int) -> ClockOffset:
     return ClockOffset(offset_s=None, peak=peak, second=second, n=n, cautions=(note,))
 
 
-def _expected(run: Run, prefill_s: Callable[[np.ndarray], np.ndarray] | None) -> np.ndarray | None:
+def _expected(
+    run: Run, prefill_s: Callable[[np.ndarray], np.ndarray] | None
+) -> tuple[np.ndarray | None, float]:
+    """Expected prefill time of each request, and the part that does not grow with its length."""
     if prefill_s is None:
-        return None
-    return prefill_s(run.requests["input_tokens"].cast(pl.Float64).fill_null(np.nan).to_numpy())
+        return None, 0.0
+    lengths = run.requests["input_tokens"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    expected = prefill_s(lengths)
+    overhead = float(prefill_s(np.zeros(1))[0])
+    # Medians by length and envelopes know nothing below their shortest prompt.
+    shortest = np.nanmin(expected, initial=np.inf)
+    return expected, overhead if overhead < 0.5 * shortest else 0.0
 
 
 def _power(

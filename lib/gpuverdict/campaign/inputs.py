@@ -78,7 +78,8 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
                 if not matched:
                     missing.append(_nothing(campaign, key, pattern))
                 found.extend(
-                    InputFile(path=path, role=role, options=options) for path, *_ in matched
+                    InputFile(path=path, role=role, options=options, level=level)
+                    for path, level, *_ in matched
                 )
     unique = {(f.role, f.workload, f.path): f for f in found}
     return sorted(

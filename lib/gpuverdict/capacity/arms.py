@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -196,7 +196,7 @@ def arm_curve(
     try:
         return fit(
             batch.astype(float).tolist(),
-            values,  # type: ignore[arg-type]
+            values,
             table["repeat_no"].tolist(),
             design="cells" if each and _one_level_a_sweep(table) else "sweep",
             infeasible=arm_infeasible(campaign, arm, workload),
@@ -263,11 +263,11 @@ def arm_rooflines(
     found: list[tuple[Mapping[str, float], Roofline]] = []
     for level_text in sorted(set(own["level"].dropna()), key=_level_order):
         level = json.loads(level_text)
-        options = {"workload": workload, "unit": "s"}
-        step = run_estimate(frame, arm, level, "decode_step_s", "value", **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"workload": workload, "unit": "s"}
+        step = run_estimate(frame, arm, level, "decode_step_s", "value", **options)
         user = step.value is None
         if user:
-            step = run_estimate(frame, arm, level, "tpot_s", "p50", **options)  # type: ignore[arg-type]
+            step = run_estimate(frame, arm, level, "tpot_s", "p50", **options)
         batch = run_estimate(frame, arm, level, "decode_batch", workload=workload).value
         if step.value is not None:
             found.append(
@@ -288,7 +288,7 @@ def arm_rooflines(
                     ),
                 )
             )
-        first = run_estimate(frame, arm, level, "ttft_s", "p50", **options)  # type: ignore[arg-type]
+        first = run_estimate(frame, arm, level, "ttft_s", "p50", **options)
         prompt = campaign.all_workloads()[workload].input_tokens
         if level == {"concurrency": 1} and first.value is not None and prompt and weights:
             width = model.kv_heads * model.head_dim if model.kv_heads and model.head_dim else None

@@ -37,29 +37,33 @@ def cache_claims(table: pd.DataFrame, cards: Mapping[str, CardLimits | None]) ->
     """
     claims = []
     for row in table[table["metric"] == "tpot"].to_dict("records"):
-        limits, value = cards.get(row["gpu"]), number_of(row, "value")
-        streams = number_of(row, "concurrency")
-        weights, _ = weights_of(str(row["model"]), str(row["precision"]))
+        limits = cards.get(row["gpu"])
         size = re.search(r"(\d+)\s*b\b", str(row["model"]).lower())
-        each = KV_BYTES.get(int(size.group(1))) if size else None
-        seconds = SECONDS.get(str(row["unit"]))
         own = table[table["source"] == row["source"]]
-        prompt = number_of(row, "input_tokens") or _largest(own["input_tokens"])
-        output = number_of(row, "output_tokens") or _largest(own["output_tokens"])
-        if None in (limits, value, streams, weights, each, seconds, prompt, output):
+        facts = {
+            "value": number_of(row, "value"),
+            "seconds": SECONDS.get(str(row["unit"])),
+            "streams": number_of(row, "concurrency"),
+            "weights": weights_of(str(row["model"]), str(row["precision"]))[0],
+            "each": KV_BYTES.get(int(size.group(1))) if size else None,
+            "prompt": number_of(row, "input_tokens") or _largest(own["input_tokens"]),
+            "output": number_of(row, "output_tokens") or _largest(own["output_tokens"]),
+            "bandwidth": limits.bandwidth_bytes_per_s if limits else None,
+        }
+        known = {name: value for name, value in facts.items() if value}
+        if len(known) < len(facts) or known["streams"] == 1:
             continue
-        bandwidth = limits.bandwidth_bytes_per_s  # type: ignore[union-attr]
-        if not bandwidth or streams == 1:
-            continue
-        context = prompt + output / 2  # type: ignore[operator]
-        bound = (weights + streams * context * each) / bandwidth  # type: ignore[operator]
-        if value * seconds < bound:  # type: ignore[operator]
+        context = known["prompt"] + known["output"] / 2
+        moved = known["weights"] + known["streams"] * context * known["each"]
+        time, bound = known["value"] * known["seconds"], moved / known["bandwidth"]
+        if time < bound:
             claims.append(
                 make_claim(
-                    row, f"tpot {value:g} {row['unit']} at {streams:g} streams", "needs a cause",
-                    caution("needs_grouped_query", value=1e3 * value * seconds, bound=1e3 * bound,  # type: ignore[operator]
+                    row, f"tpot {known['value']:g} {row['unit']} at {known['streams']:g} streams",
+                    "needs a cause",
+                    caution("needs_grouped_query", value=1e3 * time, bound=1e3 * bound,
                             context=context),
-                    value=value * seconds, bound=bound,  # type: ignore[operator]
+                    value=time, bound=bound,
                 )
             )  # fmt: skip
     return claims
@@ -68,6 +72,10 @@ def cache_claims(table: pd.DataFrame, cards: Mapping[str, CardLimits | None]) ->
 def _largest(values: pd.Series) -> float | None:
     known = values.dropna()
     return float(known.max()) if len(known) else None
+
+
+def _over(above: float | None, below: float | None) -> float | None:
+    return above / below if above and below else None
 
 
 def ratio_claims(table: pd.DataFrame, cards: Mapping[str, CardLimits | None]) -> list[Claim]:
@@ -80,17 +88,14 @@ def ratio_claims(table: pd.DataFrame, cards: Mapping[str, CardLimits | None]) ->
             first, second = cards.get(a["gpu"]), cards.get(b["gpu"])
             if first is None or second is None:
                 continue
-            figures = [
-                (x.bandwidth_bytes_per_s, x.compute_flops_per_s) for x in (first, second)
-            ]  # fmt: skip
-            if None in (*figures[0], *figures[1]):
+            bandwidth = _over(second.bandwidth_bytes_per_s, first.bandwidth_bytes_per_s)
+            compute = _over(second.compute_flops_per_s, first.compute_flops_per_s)
+            if bandwidth is None or compute is None:
                 continue
-            (bw_a, fl_a), (bw_b, fl_b) = figures
             ratio = a["value"] / b["value"]
             said = check_phase_ratio(
-                ratio, bandwidth_ratio=bw_b / bw_a, compute_ratio=fl_b / fl_a,  # type: ignore[operator]
-                slack=0.02,
-            )  # fmt: skip
+                ratio, bandwidth_ratio=bandwidth, compute_ratio=compute, slack=0.02
+            )
             if said is not None:
                 at = f" at {b['concurrency']:g} streams" if pd.notna(b["concurrency"]) else ""
                 claims.append(

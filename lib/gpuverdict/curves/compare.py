@@ -148,7 +148,8 @@ def _band(
     # Throughput is B / TPOT: the ratio of throughputs is the inverse ratio of step times.
     k = max(n_parameters(a), n_parameters(b))
     effect, low, high = log_band(-a.sweep_curves(at), -b.sweep_curves(at), confidence, k)
-    return tuple(_spread(np.exp(x), inside) for x in (effect, low, high))  # type: ignore[return-value]
+    ratio, lower, upper = (_spread(np.exp(x), inside) for x in (effect, low, high))
+    return ratio, lower, upper
 
 
 def _spread(values: Floats, inside: NDArray[np.bool_]) -> Column:
@@ -217,12 +218,9 @@ def _crossover(
     if a.model != "linear" or b.model != "linear":
         return _crossing_levels(a, b, feasible, said)
     if min(a.n_sweeps, b.n_sweeps) < 2:
-        lines = [(fit.params["alpha_s"].value, fit.params["beta_s"].value) for fit in (a, b)]
-        (alpha_a, beta_a), (alpha_b, beta_b) = lines
-        if None in (*lines[0], *lines[1]) or beta_a == beta_b:
-            said.append(caution("no_crossover_in_range", start=start, end=end))
-            return None
-        value = (alpha_a - alpha_b) / (beta_b - beta_a)  # type: ignore[operator]
+        alpha_a, beta_a = (a.params[name].value or 0.0 for name in ("alpha_s", "beta_s"))
+        alpha_b, beta_b = (b.params[name].value or 0.0 for name in ("alpha_s", "beta_s"))
+        value = (alpha_a - alpha_b) / (beta_b - beta_a) if beta_a != beta_b else math.inf
         if not start <= value <= end:
             said.append(caution("no_crossover_in_range", start=start, end=end))
             return None

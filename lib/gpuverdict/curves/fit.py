@@ -173,7 +173,7 @@ def _interpolate(points: tuple[Floats, Floats], at: Floats) -> Floats:
 
 def fit_throughput_curve(
     batch: Sequence[float],
-    tokens_per_s: Sequence[float],
+    tokens_per_s: Sequence[float | None],
     sweep: Sequence[Hashable] | None = None,
     **options: Any,
 ) -> CurveFit:
@@ -189,12 +189,12 @@ def fit_throughput_curve(
         None if x is None or b is None or not x > 0 else b / x
         for b, x in zip(batch, tokens_per_s, strict=True)
     ]
-    return fit_curve(batch, times, sweep, **options)  # type: ignore[arg-type]
+    return fit_curve(batch, times, sweep, **options)
 
 
 def fit_curve(
     batch: Sequence[float],
-    tpot_s: Sequence[float],
+    tpot_s: Sequence[float | None],
     sweep: Sequence[Hashable] | None = None,
     *,
     design: Literal["sweep", "cells"] = "sweep",
@@ -254,6 +254,10 @@ def fit_curve(
     for b, y, s in points:
         by_sweep.setdefault(s, []).append((b, y))
     usable = [sorted(rows) for rows in by_sweep.values() if len({b for b, _ in rows}) >= 2]
+    if design == "sweep" and not usable:
+        # A pass over one level is no sweep: its points share no server start with other levels.
+        design = "cells"
+        said.append(caution("passes_of_one_level"))
     if design == "cells":
         usable = []
     elif len(usable) < len(by_sweep):
@@ -275,10 +279,6 @@ def fit_curve(
         said.append(caution("as_many_levels_as_parameters"))
     elif design == "sweep" and len(fits) < 2:
         said.append(caution("single_sweep"))
-    if design != "cells" and not usable:
-        raise ParameterError(
-            "curve", found="sweeps of one level each", expected="two levels in a sweep, or cells"
-        )
     if infeasible:
         said.append(caution("infeasible_levels", levels=", ".join(f"{x:g}" for x in infeasible)))
     if selected is not None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
 from gpuverdict.campaign import Campaign
 from gpuverdict.design.memory import memory_need
@@ -29,6 +28,7 @@ from gpuverdict.errors import Caution
 from gpuverdict.measured import MeasuredRun, level_label
 from gpuverdict.summary import Summary
 from gpuverdict.summary.campaign import RunFacts
+from gpuverdict.summary.index import Rows, index_rows
 from gpuverdict.text import caution
 
 __all__ = ["CellDesign", "cell_design"]
@@ -85,7 +85,7 @@ def cell_design(
     candidate: Sequence[MeasuredRun],
     *,
     campaign: Campaign | None = None,
-    rows: pd.DataFrame | None = None,
+    rows: Rows | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> CellDesign:
     """Say what holds at one level that both arms ran.
@@ -97,8 +97,8 @@ def cell_design(
         The runs of the level, one arm each.
     campaign : Campaign, optional
         Says what the arms claim to be; without it memory and clocks are not judged.
-    rows : pandas.DataFrame, optional
-        The summary rows of the level; found in the summary without it.
+    rows : mapping, optional
+        The summary rows of the level (`summary.index_rows`); found in the summary without it.
     overrides : mapping, optional
         Factor -> reason: refusals an analyst overrides.
 
@@ -109,8 +109,9 @@ def cell_design(
     facts = tuple(tuple(summary.facts[r.key] for r in arm) for arm in (baseline, candidate))
     everything = [*facts[0], *facts[1]]
     if rows is None:
-        ids = {r.run_id for r in (*baseline, *candidate)}
-        rows = summary.frame[summary.frame.run_id.isin(ids)]
+        first = (*baseline, *candidate)[0]
+        arms = {r.arm for r in (*baseline, *candidate)}
+        rows = index_rows(summary.frame, arms).get((first.workload, first.level_key), {})
     aggregate = any(not f.input_lengths and not f.n_by_status for f in everything)
     found = _Findings(overrides=overrides or {})
     mix = None
@@ -225,15 +226,16 @@ def _caches(facts: Facts, found: _Findings) -> None:
         found.modifiers.append("confounded: prefix cache")
 
 
-def _values(rows: pd.DataFrame, metric: str) -> dict[str, float]:
+def _values(rows: Rows, metric: str) -> dict[str, float]:
     """Run identifier -> value of a single-valued metric, steady where there is such a window."""
-    held = rows[(rows.metric == metric) & rows.value.notna()]
-    held = held[held.window.isin(["steady", "whole_run"])]
-    first = held.sort_values("window").drop_duplicates("run_id")  # steady before whole_run
-    return dict(zip(first.run_id, first.value, strict=True))
+    found: dict[str, float] = {}
+    for window in ("whole_run", "steady"):
+        held = rows.get((metric, "value", window), [])
+        found |= {row.run_id: row.value for row in held if row.value is not None}
+    return found
 
 
-def _offered(facts: Sequence[RunFacts], rows: pd.DataFrame, found: _Findings) -> None:
+def _offered(facts: Sequence[RunFacts], rows: Rows, found: _Findings) -> None:
     """Past saturation TTFT is the length of a queue, not a property of the GPU."""
     achieved = _values(rows, "requests_per_s")
     for name in dict.fromkeys(f.run.arm for f in facts):
@@ -248,7 +250,7 @@ def _offered(facts: Sequence[RunFacts], rows: pd.DataFrame, found: _Findings) ->
             )
 
 
-def _clocks(facts: Facts, rows: pd.DataFrame, same_gpu: bool, found: _Findings) -> None:
+def _clocks(facts: Facts, rows: Rows, same_gpu: bool, found: _Findings) -> None:
     """Mark clocks more than 1 % apart: between the arms of one model, else within an arm."""
     clocks = _values(rows, "sm_clock_mhz")
     arms = [[clocks[f.run.run_id] for f in arm if f.run.run_id in clocks] for arm in facts]
@@ -267,9 +269,7 @@ def _clocks(facts: Facts, rows: pd.DataFrame, same_gpu: bool, found: _Findings) 
         found.cautions.append(caution("clock_moves"))
 
 
-def _memory(
-    campaign: Campaign, facts: Facts, rows: pd.DataFrame, found: _Findings
-) -> tuple[Caution, ...]:
+def _memory(campaign: Campaign, facts: Facts, rows: Rows, found: _Findings) -> tuple[Caution, ...]:
     """Refuse a level whose weights and KV cache are more than the cards of an arm hold.
 
     Only requests between first and last token surely hold their context, so the decode batch as
@@ -295,7 +295,7 @@ def _memory(
     return ()
 
 
-def _not_sustained(facts: Facts, rows: pd.DataFrame) -> list[Caution]:
+def _not_sustained(facts: Facts, rows: Rows) -> list[Caution]:
     """Compare the streams seen in flight with those asked for."""
     observed = _values(rows, "concurrency")
     said = []

@@ -235,7 +235,8 @@ def _block(
         run.requests["server_prefill_s"].fill_null(0.0).to_numpy(),
         expected,
     )
-    activity = activity_of(run, expected)
+    overhead = 0.0 if prefill.c0_s is None else prefill.c0_s.value or 0.0
+    activity = activity_of(run, expected, overhead)
     who = pl.coalesce(pl.col("gpu_uuid"), pl.col("gpu_index").cast(pl.String), pl.lit("GPU"))
     near = trace.samples.filter(
         pl.col("time_epoch_s").is_between(start - 2 * BIN_S, start + duration + 2 * BIN_S)

@@ -25,9 +25,10 @@ from gpuverdict.figures.draw_series import (
     draw_traces,
 )
 from gpuverdict.figures.phase_plates import batch_over_time, request_phases, unloaded_prefill
-from gpuverdict.figures.plate import Plate
+from gpuverdict.figures.plate import Plate, svg_text
 from gpuverdict.figures.plates import intervals, run_values, trade_off, windows
 from gpuverdict.figures.power_plates import power_over_time, slo_margins, step_bounds
+from gpuverdict.figures.request_plates import distribution, request_timeline, shift
 from gpuverdict.figures.style import cjk_font, styled
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "claims_against_bounds",
     "curve_ratio",
     "detectable",
+    "distribution",
     "draw_band",
     "draw_detectable",
     "draw_intervals",
@@ -51,12 +53,15 @@ __all__ = [
     "intervals",
     "power_over_time",
     "request_phases",
+    "request_timeline",
     "run_order",
     "run_values",
+    "shift",
     "slo_margins",
     "step_bounds",
     "step_curve",
     "styled",
+    "svg_text",
     "throughput_curve",
     "trade_off",
     "unloaded_prefill",

@@ -91,13 +91,16 @@ def draw_trade_off(
                 weight="bold",
             )
     for number, (arm, text) in enumerate(edges):
-        axes.annotate(
-            text,
-            (0.01, 0.97 - 0.07 * number),
-            xycoords="axes fraction",
-            fontsize=8.5,
-            va="top",
-            color=ARM_COLOURS[list(arms).index(arm) % 2],
+        colour = ARM_COLOURS[list(arms).index(arm) % 2]
+        axes.plot(
+            [0],
+            [top * (0.94 - 0.07 * number)],
+            "X",
+            ms=8,
+            color=colour,
+            clip_on=False,
+            ls="none",
+            label=text,
         )
     axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(0, right), ylim=(0, top))
     axes.legend(loc="upper right", fontsize=9)

@@ -152,6 +152,7 @@ def _from_traces(traces: Sequence[Trace]) -> DeviceIdentity | None:
     if not cards:
         return None
     held = list(cards.values())
+    drivers = {str(t.info["driver"]) for t in traces if t.info.get("driver")}
     unknown = (None,) * len(held)
     return DeviceIdentity(
         names=tuple(card["name"] for card in held),
@@ -162,7 +163,7 @@ def _from_traces(traces: Sequence[Trace]) -> DeviceIdentity | None:
         power_max_w=unknown,
         links=(),
         numa=(),
-        driver=None,
+        driver=drivers.pop() if len(drivers) == 1 else None,
         mig=False,
         source="trace",
     )

@@ -11,11 +11,14 @@ from typing import Any
 import polars as pl
 
 from gpuverdict.campaign import Campaign, InputFile, arm_inputs
-from gpuverdict.errors import CampaignError, Caution
+from gpuverdict.campaign.keys import Infeasible
+from gpuverdict.errors import CampaignError, Caution, LogFormatError
+from gpuverdict.files import open_documents
 from gpuverdict.measured.placing import RUN_ROLES, Lost, MeasuredRun, arm_runs, relative
 from gpuverdict.schema import Trace
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
 from gpuverdict.telemetry.inventory import merge_inventories
+from gpuverdict.telemetry.server_log import fatal_event, find_events
 
 __all__ = ["Measured", "measure"]
 
@@ -104,8 +107,9 @@ def measure(
             run for e in by_arm[arm] if e.file.role == "prefill_probe" for run in e.runs
         )
         lost += [_unexpected(campaign, arm, e) for e in by_arm[arm] if _is_unexpected(e)]
+    logs = [(arm, file) for arm, file in files if file.role == "server_logs"]
     return Measured(
-        campaign=campaign,
+        campaign=_with_log_evidence(campaign, logs, runs, inputs, lost),
         store=store,
         runs=tuple(runs),
         probes=probes,
@@ -115,14 +119,45 @@ def measure(
             for a in campaign.arms
         },
         server_metrics={a: _merged(e.server_metrics for e in by_arm[a]) for a in campaign.arms},
-        server_logs={
-            a: tuple(f.path for arm, f in files if arm == a and f.role == "server_logs")
-            for a in campaign.arms
-        },
+        server_logs={a: tuple(f.path for arm, f in logs if arm == a) for a in campaign.arms},
         lost=tuple(lost),
         inputs=tuple(sorted(inputs.items())),
         cautions=tuple(cautions),
     )
+
+
+def _with_log_evidence(
+    campaign: Campaign,
+    logs: list[tuple[str, InputFile]],
+    runs: list[MeasuredRun],
+    inputs: dict[str, str],
+    lost: list[Lost],
+) -> Campaign:
+    """Declare the levels infeasible that left only a server log that says why.
+
+    The level comes from the log's name (`{level}` in the pattern); a level with a run ran.
+    """
+    ran = {(run.arm, value) for run in runs for value in run.level.values()}
+    found: dict[str, list[Infeasible]] = defaultdict(list)
+    for arm, file in logs:
+        path = relative(campaign, file.path)
+        try:
+            documents = open_documents(file.path, file.options)
+        except LogFormatError as problem:
+            lost.append(Lost(arm=arm, role=file.role, path=path, error=str(problem)))
+            continue
+        inputs[path] = documents[0].sha256
+        fatal = fatal_event([e for document in documents for e in find_events(document)])
+        if fatal is not None and file.level is not None and (arm, file.level) not in ran:
+            reason = f"{path}, {fatal}"
+            found[arm].append(Infeasible(level=file.level, workload=None, reason=reason))
+    if not found:
+        return campaign
+    arms = {
+        name: spec.model_copy(update={"infeasible": (*spec.infeasible, *found[name])})
+        for name, spec in campaign.arms.items()
+    }
+    return campaign.model_copy(update={"arms": arms})
 
 
 def _merged(frames: Any) -> pl.DataFrame:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ __all__ = ["KERNEL", "Kernels", "NotebookError", "notebook_folder", "run_noteboo
 # One kernel whatever a notebook was saved under: the name of another machine's means nothing here.
 KERNEL = "python3"
 _TRIES = 3
+# A socket's path is at most 108 bytes on Linux and 104 on macOS, a number behind it included.
+_SOCKET_NAME = 96
 
 
 class NotebookError(GpuverdictError):
@@ -139,13 +142,13 @@ def run_notebook(
     kernels = kernels or Kernels()
     for attempt in range(_TRIES):
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _sockets() as sockets:
                 warnings.simplefilter("ignore")
                 papermill.execute_notebook(
                     str(notebook), str(output), parameters=given, kernel_name=KERNEL,
                     language="python", progress_bar=False, log_output=False,
                     request_save_on_cell_execute=True, start_timeout=120,
-                    config=_transport(attempt), kernel_manager_class=kernels.manager_class(),
+                    config=_transport(sockets if attempt < _TRIES - 1 else None), kernel_manager_class=kernels.manager_class(),
                 )  # fmt: skip
             return Path(output)
         except PapermillExecutionError as failure:
@@ -173,13 +176,27 @@ def _stopped(output: str | Path) -> NotebookError:
                          remedy="start it again: what is done stays done")  # fmt: skip
 
 
-def _transport(attempt: int) -> Any:
-    """Sockets in a folder of the kernel's own on the first tries: kernels cannot clash on ports."""
+@contextlib.contextmanager
+def _sockets() -> Iterator[Path]:
+    """Give a kernel's sockets a folder of their own, gone afterwards."""
+    with tempfile.TemporaryDirectory(
+        prefix="gpuverdict-kernel-", ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder) / "s"
+
+
+def _transport(sockets: Path | None) -> Any:
+    """Use sockets in the file system where there are any: kernels cannot clash on ports.
+
+    Without a folder of their own they would: the default name is one for all kernels of a working
+    folder.
+    """
     from traitlets.config import Config
 
     config = Config()
-    if os.name == "posix" and attempt < _TRIES - 1:
+    if os.name == "posix" and sockets is not None and len(os.fsencode(sockets)) < _SOCKET_NAME:
         config.KernelManager.transport = "ipc"
+        config.KernelManager.ip = str(sockets)
     return config
 
 

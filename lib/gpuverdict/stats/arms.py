@@ -17,6 +17,8 @@ from gpuverdict.stats.comparison import (
     check_levels,
     decided,
     default_margin,
+    exp_or_none,
+    growth,
     look_up_metric,
     stop,
     with_interval,
@@ -45,9 +47,8 @@ def noise_floor_from(values: Sequence[float], source: str) -> NoiseFloor:
     return NoiseFloor(sd_log=sd, n=len(logs), source=source)
 
 
-def _read_arm(values: Any, arm: str) -> tuple[np.ndarray, list[Caution]]:
+def _read_arm(items: list[Any], arm: str) -> tuple[np.ndarray, list[Caution]]:
     """Usable run values, and why some are not."""
-    items = list(values) if values is not None else []
     usable, missing, beyond = [], 0, 0
     for item in items:
         if item is None:
@@ -163,9 +164,10 @@ def compare_arms(
         statistic = "value"
     margin = default_margin(metric, statistic) if margin is None else margin
     check_levels(margin, confidence)
+    baseline, candidate = _listed(baseline), _listed(candidate)
     a, bad_a = _read_arm(baseline, "baseline")
     b, bad_b = _read_arm(candidate, "candidate")
-    if paired and len(list(baseline or ())) != len(list(candidate or ())):
+    if paired and len(baseline) != len(candidate):
         raise ParameterError(
             "paired",
             found=f"{len(a)} and {len(b)} runs",
@@ -193,10 +195,14 @@ def compare_arms(
         return replace(plain, verdict="not comparable")
     log_a, log_b = np.log(a), np.log(b)
     effect = _effect(log_a, log_b)
-    plain = replace(plain, ratio=math.exp(effect))
+    plain = replace(plain, ratio=exp_or_none(effect))
     if bad_a or bad_b:
         return plain
     return _test(plain, log_a, log_b, paired, n_requests_min, noise_floor, drifting_runs)
+
+
+def _listed(values: Sequence[float | None] | None) -> list[Any]:
+    return [] if values is None else list(values)
 
 
 def _geometric_mean(values: np.ndarray) -> float | None:
@@ -261,7 +267,7 @@ def _test(
             test="paired" if paired else "welch",
             sd_log=sd,
             sd_df=sd_df,
-            mde_ratio=math.expm1(math.hypot(math.log1p(found), plain.gain_log)),
+            mde_ratio=growth(math.hypot(math.log1p(found), plain.gain_log)),
             may_be_equivalent=least >= 3,
         ),
         test,
@@ -303,7 +309,7 @@ def _single_run(
             test="noise floor",
             sd_log=noise_floor.sd_log,
             sd_df=df,
-            mde_ratio=math.expm1(math.hypot(float(t_sum) * se, plain.gain_log)),
+            mde_ratio=growth(math.hypot(float(t_sum) * se, plain.gain_log)),
         ),
         caution(
             "noise_floor_used", source=noise_floor.source, sd=noise_floor.sd_log, n=noise_floor.n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from html import escape
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ __all__ = [
     "check_levels",
     "decided",
     "default_margin",
+    "exp_or_none",
+    "growth",
     "look_up_metric",
     "stop",
     "with_interval",
@@ -29,6 +32,8 @@ __all__ = [
 Verdict = Literal[
     "faster", "slower", "better", "worse", "equivalent", "inconclusive", "not comparable"
 ]
+
+_LARGEST_LOG = 700.0
 
 # Words that `adjust` takes back when it decides again.
 _DECISION_CODES = frozenset(
@@ -180,8 +185,6 @@ def look_up_metric(metric: str) -> Metric:
     """
     if metric in METRICS:
         return METRICS[metric]
-    from difflib import get_close_matches
-
     near = get_close_matches(metric, METRICS, n=1)
     raise ParameterError(
         "metric",
@@ -224,23 +227,27 @@ def with_interval(plain: Comparison, test: ttests.MeanTest) -> Comparison:
     p = float(test.p)
     return replace(
         plain,
-        ratio=math.exp(float(test.effect)),
-        low=_exp(low),
-        high=_exp(high),
-        ci90_low=_exp(low90),
-        ci90_high=_exp(high90),
+        ratio=exp_or_none(test.effect),
+        low=exp_or_none(low),
+        high=exp_or_none(high),
+        ci90_low=exp_or_none(low90),
+        ci90_high=exp_or_none(high90),
         df=float(test.df),
         se_log=float(test.se),
         p_value=p if math.isfinite(p) else None,
     )
 
 
-def _exp(value: Any) -> float | None:
-    """exp, with None for a bound beyond all numbers: one degree of freedom can reach that."""
+def exp_or_none(value: Any) -> float | None:
+    """exp, with None beyond what a float holds: one degree of freedom or a broken log get there."""
     exponent = float(value)
-    if math.isnan(exponent) or exponent > 700:
-        return None
-    return math.exp(exponent)
+    return math.exp(exponent) if abs(exponent) <= _LARGEST_LOG else None
+
+
+def growth(value: Any) -> float | None:
+    """exp - 1 under the same limit: a difference as a fraction."""
+    exponent = float(value)
+    return math.expm1(exponent) if exponent <= _LARGEST_LOG else None
 
 
 def decided(tested: Comparison) -> Comparison:

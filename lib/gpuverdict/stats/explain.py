@@ -11,6 +11,7 @@ from gpuverdict.stats.arms import compare_arms
 from gpuverdict.stats.comparison import Comparison
 from gpuverdict.stats.quantiles import quantile
 from gpuverdict.text import render, sentence
+from gpuverdict.units import format_ratio, format_value
 
 __all__ = ["explain", "shift_function"]
 
@@ -26,8 +27,6 @@ def explain(comparison: Comparison, lang: str = "en") -> list[str]:
     >>> explain(c)[0]
     'TPOT p50: 3 against 3 runs, 5.999 ms against 7.000 ms, ratio 1.167 [1.126, 1.209].'
     """
-    from gpuverdict.units import format_ratio, format_value
-
     c = comparison
     declared = METRICS.get(c.metric)
     label = c.metric

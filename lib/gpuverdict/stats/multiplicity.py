@@ -18,9 +18,11 @@ from gpuverdict.stats.comparison import (
     check_levels,
     decided,
     default_margin,
+    growth,
     look_up_metric,
     with_interval,
 )
+from gpuverdict.stats.rates import decided_difference
 from gpuverdict.text import caution
 
 __all__ = ["SignFlip", "adjust", "adjust_p", "headline", "sign_flip"]
@@ -95,8 +97,6 @@ def adjust(
 def _redecided(comparison: Comparison) -> Comparison:
     # Error ratios are decided on a difference, by their own rule; only their word can be lost.
     if comparison.test == "error logit":
-        from gpuverdict.stats.rates import decided_difference
-
         return decided_difference(comparison)
     return decided(comparison)
 
@@ -243,7 +243,7 @@ def _cells_headline(
                 test="headline cells",
                 sd_log=sd,
                 sd_df=max(1, round(df)),
-                mde_ratio=math.expm1(found * se),
+                mde_ratio=growth(found * se),
                 may_be_equivalent=min(plain.n_baseline, plain.n_candidate) >= 3,
             ),
             test,

@@ -55,7 +55,8 @@ def mde(
     else:
         df, scale = n_baseline + n_candidate - 2, math.sqrt(1 / n_baseline + 1 / n_candidate)
     tail = (1 + confidence) / 2
-    return math.expm1(float(t_quantile(tail, df) + t_quantile(power, df)) * sd_log * scale)
+    exponent = float(t_quantile(tail, df) + t_quantile(power, df)) * sd_log * scale
+    return math.expm1(exponent) if exponent < 700 else math.inf
 
 
 def power(

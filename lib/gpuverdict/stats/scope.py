@@ -17,6 +17,7 @@ from gpuverdict.stats.comparison import (
     Comparison,
     decided,
     default_margin,
+    growth,
     look_up_metric,
     with_interval,
 )
@@ -202,7 +203,7 @@ def interaction(
             test="interaction",
             sd_log=se / math.sqrt(2 / least),
             sd_df=max(1, round(df)),
-            mde_ratio=math.expm1(t_sum * se),
+            mde_ratio=growth(t_sum * se),
             may_be_equivalent=least >= 3,
         ),
         test,

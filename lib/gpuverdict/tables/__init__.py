@@ -7,6 +7,8 @@ from gpuverdict.tables.answers import (
     claims_table,
     curve_table,
     findings_table,
+    plain_table,
+    run_row,
 )
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
@@ -38,10 +40,12 @@ __all__ = [
     "index_html",
     "knee_level",
     "missing_table",
+    "plain_table",
     "provenance",
     "record_frame",
     "record_table",
     "report_html",
+    "run_row",
     "run_table",
     "verdict_map",
     "write_case",

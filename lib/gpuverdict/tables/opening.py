@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuverdict import stats
 from gpuverdict.case import Case, device_identity
@@ -20,6 +20,7 @@ from gpuverdict.tables.rows import (
     has_ratio,
     knee_level,
     levels_of,
+    undisturbed,
 )
 from gpuverdict.tables.words import (
     at_level,
@@ -132,7 +133,7 @@ def _size(cell: Cell, lang: str) -> str:
     factor = ratio if rate else max(ratio, 1 / ratio)
     if factor >= PERCENT_BELOW:
         return spoken(lang, "size_factor", factor=f"{factor:.1f}")
-    return f"{100 * abs(ratio - 1):.2g} %"
+    return spoken(lang, "size_percent", percent=f"{100 * abs(ratio - 1):.2g}")
 
 
 def _interval(cell: Cell) -> str:
@@ -235,6 +236,7 @@ def _carried(case: Case, lang: str) -> str:
             parts.append(
                 spoken(lang, code, level=f"{value:g}", other=other.arm, arm=own.arm, reason=reason)
             )
+    parts += undisturbed(case, workload, lang)
     level, _ = knee_level(case, workload)
     cell = find(case, "output_tokens_per_s", "value", level, workload)
     if has_ratio(cell) and cell is not None:
@@ -245,7 +247,7 @@ def _carried(case: Case, lang: str) -> str:
 def lamp(case: Case, lang: str = "en") -> Lamp:
     """Say once what holds for the whole comparison, gravest first, and what would undo it."""
     c = case.verdict.comparability
-    reasons = [*c.reasons]
+    reasons = _merged(c.reasons, lang)
     # What widens the scope is said by the scope word; the reader acts on the rest.
     ordered = sorted(reasons, key=lambda r: _gravity(r, c.refused))
     weakest = _weakest(case)
@@ -261,8 +263,14 @@ def lamp(case: Case, lang: str = "en") -> Lamp:
             metric=metric_name(cell.key.metric, cell.key.statistic, lang),
             where=at_level(cell.level, lang),
         )
+    refused = {r.code for r in c.refused}
+    originals = {r.code: r for r in c.reasons}
     shown = tuple(
-        (caution_text(r, lang), remedy_text(r, lang), "" if r in c.refused else short)
+        (
+            r.message if r not in c.reasons else caution_text(r, lang),
+            remedy_text(originals[r.code], lang),
+            "" if r.code in refused else short,
+        )
         for r in ordered[:3]
     )
     return Lamp(
@@ -273,6 +281,18 @@ def lamp(case: Case, lang: str = "en") -> Lamp:
         more=max(0, len(ordered) - 3),
         tipping=tipping if shown else "",
     )
+
+
+def _merged(reasons: Sequence[Caution], lang: str) -> list[Caution]:
+    """Say once what holds for both arms: one reason a code, with the sentences of all of them."""
+    by_code: dict[str, list[Caution]] = {}
+    for reason in reasons:
+        by_code.setdefault(reason.code, []).append(reason)
+    out = []
+    for found in by_code.values():
+        text = " ".join(dict.fromkeys(caution_text(c, lang) for c in found))
+        out.append(found[0] if len(found) == 1 else replace(found[0], message=text, values={}))
+    return out
 
 
 _ORDER = (
@@ -288,7 +308,7 @@ _ORDER = (
 
 
 def _gravity(reason: Caution, refused: Sequence[Caution]) -> tuple[int, int]:
-    if reason in refused:
+    if reason.code in {r.code for r in refused}:
         return (0, 0)
     return (1, -1 if reason.code not in _ORDER else _ORDER.index(reason.code))
 

@@ -239,13 +239,14 @@ def fixed_rows(case: Case, lang: str = "en") -> list[FixedRow]:
     def row(group: str, code: str, *choices: tuple[str, str, Level | None, str]) -> FixedRow:
         return _row(case, lang, workload, group, code, choices)
 
-    tpot_low = ("tpot_s", "p50", lowest, "stands_in_decode")
+    # With others in flight a first token waits: it cannot stand in for a prefill alone.
+    alone = lowest if lowest and dict(lowest) == {"concurrency": 1} else None
     return [
         row(
             "prefill",
             "row_prefill_rate",
             ("prefill_tokens_per_s", "value", lowest, ""),
-            ("ttft_s", "p50", lowest, "stands_in_prefill"),
+            ("ttft_s", "p50", alone, "stands_in_prefill"),
         ),
         row(
             "prefill",
@@ -258,7 +259,7 @@ def fixed_rows(case: Case, lang: str = "en") -> list[FixedRow]:
             "row_decode_step",
             ("decode_step_s", "value", level, ""),
             ("decode_step_s", "value", lowest, "stands_in_step"),
-            tpot_low,
+            ("tpot_s", "p50", lowest, "stands_in_decode"),
         ),
         row("decode", "row_tpot", ("tpot_s", "p50", level, "")),
         row("system", "row_throughput", ("output_tokens_per_s", "value", level, "")),
@@ -330,6 +331,25 @@ def _empty(
     )
 
 
+def undisturbed(case: Case, workload: str, lang: str = "en") -> list[str]:
+    """Say where runs that something from outside stalled are all that keeps an arm lower."""
+    bad = case.health.disturbed()
+    told = []
+    for arm in arms_of(case):
+        keys = {run.run_id for run in case.measured.runs_of(arm) if run.key in bad}
+        if not keys:
+            continue
+        frame = case.summary.frame
+        rest = frame[~((frame.arm == arm) & frame.run_id.isin(keys))]
+        kept = {c.kind: c.highest_met for c in arm_slo(rest, case.campaign, arm, workload)}
+        for found in arm_slo(frame, case.campaign, arm, workload):
+            most = kept.get(found.kind)
+            if most is not None and most != found.highest_met:
+                level = level_name({found.kind: most}, lang)
+                told.append(spoken(lang, "capacity_undisturbed", arm=arm, level=level))
+    return told
+
+
 def _capacity_row(case: Case, lang: str, workload: str) -> FixedRow:
     label = spoken(lang, "row_capacity")
     if not case.campaign.slo_of(workload):
@@ -354,6 +374,7 @@ def _capacity_row(case: Case, lang: str, workload: str) -> FixedRow:
         for c in carried
         for level, reason in sorted(c.infeasible.items())
     ]
+    ended += undisturbed(case, workload, lang)
     if all(c.open_ended for c in carried):
         ended.append(spoken(lang, "capacity_open_ended"))
     return FixedRow(

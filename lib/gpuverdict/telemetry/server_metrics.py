@@ -1,4 +1,4 @@
-"""Metrics pages of a server (vLLM, SGLang): counters as they stand, and what two pages tell.
+"""Metrics pages of a server (vLLM, SGLang) or host (node-exporter), and what two pages tell.
 
 Counters and histograms are cumulative since the server's start. Only a difference of two pages says
 something of a run; one page after a run in a fresh server says it of everything since its start.
@@ -52,8 +52,8 @@ def why_not(document: Document, options: ReadOptions) -> str | None:
     if not looks_like_prometheus(document):
         return "it is no Prometheus page or dump"
     names = series_names(document)
-    if any(name.startswith(("DCGM_FI_", "node_")) for name in names):
-        return "its series are of GPUs or hosts, not of a server"
+    if any(name.startswith("DCGM_FI_") for name in names):
+        return "its series are of GPUs, not of a server"
     return None
 
 
@@ -93,7 +93,7 @@ def difference(before: pl.DataFrame | None, after: pl.DataFrame) -> dict[str, Es
     before : polars.DataFrame or None
         Columns of `SERVER_METRICS`. None counts from the server's start (`counters_since_start`).
     after : polars.DataFrame
-        The later page.
+        The later page; where it holds several and `before` is None, its first and last count.
 
     Returns
     -------
@@ -110,10 +110,13 @@ def difference(before: pl.DataFrame | None, after: pl.DataFrame) -> dict[str, Es
     means that the server restarted in between: everything is null then (`counter_reset`).
     """
     notes: tuple[Caution, ...] = ()
-    if before is None:
-        notes = (caution("counters_since_start"),)
-    first = {} if before is None else _totals(before)
     last = _totals(after)
+    if before is not None:
+        first = _totals(before)
+    elif after.select(pl.struct("name", "labels").n_unique()).item() < after.height:
+        first = _totals(after.unique(["name", "labels"], keep="first", maintain_order=True))
+    else:
+        first, notes = {}, (caution("counters_since_start"),)
     if any(last.get(name, value) < value for name, value in first.items()):
         notes, last, first = (caution("counter_reset"),), {}, {}
     told = {key: _mean(names, first, last, notes) for key, names in _HISTOGRAMS.items()}

@@ -427,4 +427,14 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": ("一组为闭环负载，另一组为开环负载，两者不可比。", "请以同类负载运行两组。"),
     },
+    "passes_of_one_level": {
+        "en": (
+            "Every pass holds one level, so all points are taken as independent.",
+            "Name the sweep of each run if levels shared a server start.",
+        ),
+        "zh": (
+            "每轮只含一个档位，所有点按相互独立处理。",
+            "若多个档位共用一次服务启动，请注明各运行所属的扫描。",
+        ),
+    },
 }

@@ -677,4 +677,36 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "测量前先预热服务。",
         ),
     },
+    "explain_rung_1": {
+        "en": ("Rung 1: like for like, in steady windows.", ""),
+        "zh": ("第 1 级：同条件对比，稳态窗口。", ""),
+    },
+    "explain_rung_2": {
+        "en": ("Rung 2: two systems, since more than the GPU differs.", ""),
+        "zh": ("第 2 级：两套系统的对比，差异不仅在 GPU。", ""),
+    },
+    "explain_rung_3": {
+        "en": ("Rung 3: whole runs of the same job, ramp included, since not every run has a steady window.", ""),
+        "zh": ("第 3 级：同一任务的整个运行（含爬升），因为并非每次运行都有稳态窗口。", ""),
+    },
+    "explain_rung_4": {
+        "en": ("Rung 4: values as a tool reported them, tested as runs.", ""),
+        "zh": ("第 4 级：工具自报的数值，按运行检验。", ""),
+    },
+    "explain_rung_5": {
+        "en": ("Rung 5: only the order of the run values can be given.", ""),
+        "zh": ("第 5 级：只能给出各次运行数值的大小顺序。", ""),
+    },
+    "explain_rung_6": {
+        "en": ("Rung 6: only one arm ran this level.", ""),
+        "zh": ("第 6 级：只有一组运行了此档。", ""),
+    },
+    "explain_rung_7": {
+        "en": ("Rung 7: a computed bound, not a measurement.", ""),
+        "zh": ("第 7 级：计算得到的上下限，非实测。", ""),
+    },
+    "explain_rung_8": {
+        "en": ("Rung 8: refused, or not measured.", ""),
+        "zh": ("第 8 级：不可比，或未测量。", ""),
+    },
 }

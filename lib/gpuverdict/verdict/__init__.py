@@ -7,7 +7,8 @@ comparison (families, headlines, what would decide the rest); `export` writes `v
 from __future__ import annotations
 
 from gpuverdict.verdict.cells import Cell
+from gpuverdict.verdict.explain import explain
 from gpuverdict.verdict.export import verdicts_json
 from gpuverdict.verdict.judge import Verdict, judge
 
-__all__ = ["Cell", "Verdict", "judge", "verdicts_json"]
+__all__ = ["Cell", "Verdict", "explain", "judge", "verdicts_json"]

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pandas as pd
-
 from gpuverdict import stats
 from gpuverdict.design import CellDesign, Comparability
 from gpuverdict.design.comparability import distinct
@@ -22,6 +20,7 @@ from gpuverdict.errors import Caution
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.schema import METRICS
 from gpuverdict.stats import Comparison, NoiseFloor
+from gpuverdict.summary.index import Found, Rows
 from gpuverdict.text import caution
 from gpuverdict.verdict.mix import standardised_runs
 
@@ -111,20 +110,18 @@ class Options:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
 
-def run_values(frame: pd.DataFrame, runs: Sequence[MeasuredRun]) -> list[tuple[int, float | None]]:
+def run_values(
+    rows: Sequence[Found], runs: Sequence[MeasuredRun]
+) -> list[tuple[int, float | None]]:
     """Give (repeat, value) of each run in order, None where the summary has no value."""
-    found = dict(zip(frame.run_id, frame.value, strict=True))
-    values = []
-    for run in runs:
-        value = found.get(run.run_id)
-        values.append((run.repeat_no, None if value is None or pd.isna(value) else float(value)))
-    return values
+    found = {row.run_id: row.value for row in rows}
+    return [(run.repeat_no, found.get(run.run_id)) for run in runs]
 
 
 def decide_cell(
     key: CellKey,
     level: Mapping[str, float],
-    frame: pd.DataFrame,
+    place: Rows,
     runs: tuple[Sequence[MeasuredRun], Sequence[MeasuredRun]],
     comparability: Comparability,
     cell: CellDesign,
@@ -134,8 +131,8 @@ def decide_cell(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-        The summary rows of this cell's metric and statistic, all windows.
+    place : mapping
+        The summary rows of the level, by metric, statistic and window.
     runs : pair of sequence of MeasuredRun
         Of the baseline and of the candidate.
     comparability, cell
@@ -148,11 +145,10 @@ def decide_cell(
         On the best rung it can reach.
     """
     window = "steady" if cell.steady else "whole_run"
-    rows = frame[frame.window == window]
+    rows = place.get((key.metric, key.statistic, window), [])
     if key.statistic in ("p90", "p95", "p99"):
-        equal = frame[frame.window == f"{window}:{options.equal_n}"]
-        if not equal.empty:
-            rows = equal
+        equal = (key.metric, key.statistic, f"{window}:{options.equal_n}")
+        rows = place.get(equal) or rows
     rung, modifiers, cautions = _rung(comparability, cell, window)
     cautions += [*cell.cautions, *options.cautions]
     refusals = _refusals(key, comparability, cell)
@@ -169,19 +165,19 @@ def decide_cell(
         sides, alone = _pairs(sides)
         cautions += [caution("pairs_incomplete", n=alone)] if alone else []
     if key.metric in ENERGY:
-        codes = {code for held in rows.cautions for code in held}
+        codes = {code for row in rows for code in row.cautions}
         modifiers += [word for code, word in _ENERGY_MODIFIERS.items() if code in codes]
     shared: dict[str, Any] = {
         "metric": key.metric, "statistic": key.statistic, "margin": options.margin,
         "modifiers": tuple(dict.fromkeys(modifiers)), "cautions": tuple(cautions),
     }  # fmt: skip
-    place: dict[str, Any] = {"key": key, "level": level, "window": window,
+    where: dict[str, Any] = {"key": key, "level": level, "window": window,
              "baseline_runs": tuple(sides[0]), "candidate_runs": tuple(sides[1])}  # fmt: skip
     values = [v for _, v in sides[0]], [v for _, v in sides[1]]
     if refusals:
         a, b = map(_known, values)
         refused = stats.compare_arms(a, b, refusals=refusals, **shared)
-        return Cell(comparison=replace(refused, ratio=None), rung=8, **place)
+        return Cell(comparison=replace(refused, ratio=None), rung=8, **where)
     lacking = [
         arm for arm, held in zip(options.arms, values, strict=True) if not any(
             v is not None for v in held)
@@ -190,20 +186,20 @@ def decide_cell(
         said = not_measured(key, rows, lacking)
         plain = stats.compare_arms([], [], refusals=said, **shared)
         kept = tuple(c for c in plain.cautions if c.code != "arm_empty")
-        return Cell(comparison=replace(plain, cautions=kept), rung=8, **place)
+        return Cell(comparison=replace(plain, cautions=kept), rung=8, **where)
     if rung == 5:
-        return Cell(comparison=_order_only(values, shared), rung=5, **place)
+        return Cell(comparison=_order_only(values, shared), rung=5, **where)
     if key.metric == "error_ratio" and options.failures and not cell.aggregate:
         compared = stats.error_rate_comparison(*options.failures)
         compared = replace(compared, modifiers=(*shared["modifiers"], *compared.modifiers),
                            cautions=(*cautions, *compared.cautions))  # fmt: skip
-        return Cell(comparison=compared, rung=rung, **place)
+        return Cell(comparison=compared, rung=rung, **where)
     compared = compare_runs(key, values, options, shared, n_requests_min=_smallest(key, rows, cell))
     if not cell.sustained:
         # With too few requests in flight the client sets the pace; equal clients are no equal GPUs.
         withheld = "inconclusive" if compared.verdict == "equivalent" else compared.verdict
         compared = replace(compared, verdict=withheld, may_be_equivalent=False)
-    return Cell(comparison=compared, rung=rung, **place)
+    return Cell(comparison=compared, rung=rung, **where)
 
 
 def _pairs(
@@ -247,14 +243,13 @@ def _refusals(key: CellKey, comparability: Comparability, cell: CellDesign) -> l
     return list(distinct(refusals))
 
 
-def _smallest(key: CellKey, rows: pd.DataFrame, cell: CellDesign) -> int | None:
+def _smallest(key: CellKey, rows: Sequence[Found], cell: CellDesign) -> int | None:
     """Requests of the smallest run; None where they do not decide whether a tail may be tested."""
     if key.statistic not in _Q or not METRICS[key.metric].distribution:
         return None
     if cell.aggregate:
         return None  # how many requests stand behind a tool's own tail is not known
-    counted = rows[rows.value.notna()]
-    return int(counted.n.min()) if len(counted) else 0
+    return min((row.n for row in rows if row.value is not None), default=0)
 
 
 def compare_runs(
@@ -293,10 +288,10 @@ def _gain(metric: str, options: Options) -> tuple[float, float] | None:
     return None if options.same_card and not options.short_window else (GAIN, GAIN)
 
 
-def not_measured(key: CellKey, rows: pd.DataFrame, arms: Sequence[str]) -> list[Caution]:
+def not_measured(key: CellKey, rows: Sequence[Found], arms: Sequence[str]) -> list[Caution]:
     """Say that a metric has no value in some arms, and what would give it one."""
     said = [caution("not_measured", metric=METRICS[key.metric].label, arm=", ".join(arms))]
-    codes = {code for held in rows[rows.arm.isin(arms)].cautions for code in held}
+    codes = {code for row in rows if row.arm in arms for code in row.cautions}
     for code in _LACKING:
         if code in codes:
             values = {"arm": ", ".join(arms)} if code == "no_trace" else {}

@@ -42,6 +42,9 @@ def verdicts_dict(verdict: Verdict, provenance: Mapping[str, Any]) -> dict[str, 
         "capacity": {},
         "diagnosis": [],
         "health": [],
+        "stability": [],
+        "factorial": [],
+        "quality": None,
     }
     sections.update({k: plain(v) for k, v in verdict.sections.items() if k in sections})
     return {

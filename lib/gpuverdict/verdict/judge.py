@@ -15,6 +15,7 @@ from gpuverdict.errors import Caution
 from gpuverdict.health import Health
 from gpuverdict.measured import Measured, MeasuredRun
 from gpuverdict.summary import Summary
+from gpuverdict.summary.index import Rows, index_rows
 from gpuverdict.text import caution
 from gpuverdict.verdict.actions import Action, actions
 from gpuverdict.verdict.beside import factorial_section, quality_section, stability_section
@@ -159,11 +160,13 @@ def _cells(
         {*by_level[0], *by_level[1], *infeasible},
         key=lambda p: (p[0], sorted(json.loads(p[1]).items())),
     )
-    own = summary.frame[summary.frame.arm.isin(names)]
-    grouped = dict(list(own.groupby(["workload", "level", "metric", "statistic"], sort=False)))
-    by_place = dict(list(own.groupby(["workload", "level"], sort=False)))
-    empty = own.iloc[0:0]
-    present = {(m, s) for (_, _, m, s), rows in grouped.items() if rows.value.notna().any()}
+    indexed = index_rows(summary.frame, names)
+    present = {
+        (metric, statistic)
+        for rows in indexed.values()
+        for (metric, statistic, _), held in rows.items()
+        if any(row.value is not None for row in held)
+    }
     wanted = [
         pair for pair in TESTED if pair in present or ".".join(pair) in measured.campaign.primary
     ]
@@ -175,29 +178,35 @@ def _cells(
         )
         level = json.loads(level_key)
         out = infeasible.get((workload, level_key), {})
+        rows = indexed.get((workload, level_key), {})
         keys = [
             CellKey(workload=workload, level=level_key, metric=m, statistic=s) for m, s in wanted
         ]
         if not runs[0] or not runs[1] or out:
             cells += [
-                one_sided_cell(k, level,
-                               grouped.get((workload, level_key, k.metric, k.statistic), empty),
-                               names, runs, out, comparability, measured)
+                one_sided_cell(k, level, rows, names, runs, out, comparability, measured)
                 for k in keys
             ]  # fmt: skip
             continue
         design = cell_design(
             summary, runs[0], runs[1], campaign=measured.campaign, overrides=spec.override,
-            rows=by_place[(workload, level_key)],
+            rows=rows,
         )  # fmt: skip
         common = _options(measured, summary, spec, runs)
         for key in keys:
-            rows = grouped.get((workload, level_key, key.metric, key.statistic), empty)
-            if rows.value.notna().sum() == 0 and key.metric == "prefill_tokens_per_s":
+            if key.metric == "prefill_tokens_per_s" and not _has_value(rows, key):
                 continue  # only a run with one request at a time has it
             options[key] = _of_metric(measured, key, common)
             cells.append(decide_cell(key, level, rows, runs, comparability, design, options[key]))
     return cells
+
+
+def _has_value(rows: Rows, key: CellKey) -> bool:
+    return any(
+        row.value is not None
+        for window in ("steady", "whole_run")
+        for row in rows.get((key.metric, key.statistic, window), [])
+    )
 
 
 def _options(

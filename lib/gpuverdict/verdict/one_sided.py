@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pandas as pd
-
 from gpuverdict import stats
 from gpuverdict.campaign import Workload
 from gpuverdict.design import Comparability, memory_need
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.schema import METRICS
+from gpuverdict.summary.index import Rows
 from gpuverdict.text import caution
 from gpuverdict.verdict.cells import Cell, CellKey, run_values
 
@@ -44,7 +43,7 @@ def infeasible_levels(measured: Measured, names: tuple[str, str]) -> dict[Place,
 def one_sided_cell(
     key: CellKey,
     level: Mapping[str, float],
-    rows: pd.DataFrame,
+    place: Rows,
     names: tuple[str, str],
     runs: tuple[Sequence[MeasuredRun], Sequence[MeasuredRun]],
     infeasible: Mapping[str, str],
@@ -58,8 +57,9 @@ def one_sided_cell(
     `not comparable` on all of them.
     """
     have = [bool(arm) for arm in runs]
-    steady = rows[rows.window == "steady"]
-    shown = steady if not steady.empty else rows[rows.window == "whole_run"]
+    shown = place.get((key.metric, key.statistic, "steady")) or place.get(
+        (key.metric, key.statistic, "whole_run"), []
+    )
     values = [run_values(shown, arm) for arm in runs]
     said: list[Caution] = [
         caution("infeasible", arm=arm, level=level_label(level), reason=reason)

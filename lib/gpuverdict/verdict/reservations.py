@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pandas as pd
-
 from gpuverdict import stats
 from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.design import Comparability
@@ -16,6 +14,7 @@ from gpuverdict.health import Health
 from gpuverdict.measured import Measured
 from gpuverdict.schema import METRICS
 from gpuverdict.summary import Summary
+from gpuverdict.summary.index import Found, index_rows
 from gpuverdict.text import caution
 from gpuverdict.units import format_ratio
 from gpuverdict.verdict.cells import Cell, CellKey, Options, compare_runs
@@ -100,15 +99,14 @@ def with_cuts(
     options: Mapping[CellKey, Options],
 ) -> list[Cell]:
     """Say where half or double the warm-up cut would change the word."""
-    frame = summary.frame
+    indexed = index_rows(summary.frame, (spec.baseline, str(spec.candidate)))
     words: dict[str, dict[CellKey, str]] = {}
     for window in ("half_cut", "double_cut"):
-        chosen = frame[(frame.window == window) & frame.arm.isin([spec.baseline, spec.candidate])]
-        rows_of = dict(list(chosen.groupby(["workload", "level", "metric", "statistic"])))
         families: dict[tuple[str, str], list[tuple[CellKey, stats.Comparison]]] = {}
         for cell in cells:
             key = cell.key
-            rows = rows_of.get((key.workload, key.level, key.metric, key.statistic))
+            place = indexed.get((key.workload, str(key.level)), {})
+            rows = place.get((key.metric, key.statistic, window))
             own = options.get(key)
             if rows is None or own is None or cell.window != "steady" or cell.rung > 2:
                 continue
@@ -117,7 +115,8 @@ def with_cuts(
                 continue
             shared = {"metric": key.metric, "statistic": key.statistic,
                       "margin": cell.comparison.margin}  # fmt: skip
-            again = compare_runs(key, sides, own, shared, n_requests_min=int(rows.n.min()))
+            fewest = min(row.n for row in rows)
+            again = compare_runs(key, sides, own, shared, n_requests_min=fewest)
             families.setdefault((key.metric, key.statistic), []).append((key, again))
         words[window] = {}
         for family in families.values():
@@ -138,20 +137,17 @@ def with_cuts(
 
 
 def _sides(
-    rows: pd.DataFrame, cell: Cell, spec: ComparisonSpec
+    rows: Sequence[Found], cell: Cell, spec: ComparisonSpec
 ) -> tuple[list[float | None], list[float | None]] | None:
     """The run values of another window, run by run as in the cell; None where one is missing."""
     sides: list[list[float | None]] = []
-    for arm, runs in (
-        (spec.baseline, cell.baseline_runs),
-        (str(spec.candidate), cell.candidate_runs),
-    ):
-        own = rows[rows.arm == arm]
-        held = dict(zip(own.repeat_no, own.value, strict=True))
+    arms = ((spec.baseline, cell.baseline_runs), (str(spec.candidate), cell.candidate_runs))
+    for arm, runs in arms:
+        held = {row.repeat_no: row.value for row in rows if row.arm == arm}
         values = [held.get(repeat) for repeat, _ in runs]
-        if any(v is None or pd.isna(v) for v in values):
+        if None in values:
             return None
-        sides.append([None if v is None else float(v) for v in values])
+        sides.append(values)
     return sides[0], sides[1]
 
 
