@@ -92,7 +92,7 @@ def open_case(
     """
     spec = find_comparison(read_campaign(campaign), comparison)
     measured, summary = open_campaign(campaign, store=store)
-    health = check_health(measured, summary)
+    health = check_health(measured, summary, (spec.baseline, str(spec.candidate)))
     devices, identity = device_identity(measured)
     verdict = judge(measured, summary, spec, identity=identity, health=health)
     arms = (spec.baseline, str(spec.candidate))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-
-from gpuverdict.tables import index_html, write_csv
 from tests.campaigns import arm, closed_loop, vllm_result, write_arm, write_campaign
 from tests.hardening.render import render
+
+from gpuverdict.tables import index_html, write_csv
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -129,7 +129,10 @@ def test_verdicts_are_strict_json(hostile: tuple[Path, str, object, Path]) -> No
     json.loads(text, parse_constant=lambda name: pytest.fail(name))
 
 
-@pytest.mark.parametrize("name", ["<b>.json", "a\x1b[31m.json", "=cmd().json", "$x$.json", "-rf.json", "a\u202eb.json"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["<b>.json", "a\x1b[31m.json", "=cmd().json", "$x$.json", "-rf.json", "a\u202eb.json"],
+)
 def test_a_hostile_file_name_is_named_in_one_plain_line(tmp_path: Path, name: str) -> None:
     from gpuverdict.errors import LogFormatError
     from gpuverdict.recognise import read_run

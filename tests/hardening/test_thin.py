@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.campaigns import arm, closed_loop, vllm_result, write_arm, write_campaign
+from tests.hardening.render import render
 
 from gpuverdict.case import open_case
 from gpuverdict.errors import GpuverdictError
-from tests.campaigns import arm, closed_loop, vllm_result, write_arm, write_campaign
-from tests.hardening.render import render
 
 WORDS = {"faster", "slower", "equivalent", "better", "worse"}
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.messy.build import CLIENTS, CUT, TABLE, build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,8 +110,7 @@ def raw_tpot(profile: str) -> float:
         log = json.loads(path.read_bytes())
         values.append(
             statistics.median(
-                sum(gaps) / (n - 1)
-                for gaps, n in zip(log["itls"], log["output_lens"], strict=True)
+                sum(gaps) / (n - 1) for gaps, n in zip(log["itls"], log["output_lens"], strict=True)
             )
         )
     return statistics.geometric_mean(values)
