@@ -33,6 +33,7 @@ from gpuverdict.text import caution
 __all__ = [
     "Entry",
     "StoredRun",
+    "beside_digest",
     "code_digest",
     "default_store",
     "dump_cautions",
