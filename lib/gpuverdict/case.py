@@ -13,7 +13,7 @@ from gpuverdict.campaign import Campaign, ComparisonSpec, find_comparison, read_
 from gpuverdict.capacity import capacity_section, curves_section, device_memory
 from gpuverdict.curves import CurveComparison, CurveFit
 from gpuverdict.diagnosis import Finding, diagnose, observe
-from gpuverdict.errors import Caution, LogFormatError, ParameterError
+from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.hardware import check_identity, resolve_gpu
 from gpuverdict.health import Health, check_health
 from gpuverdict.measured import Measured, measure

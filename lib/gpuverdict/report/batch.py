@@ -128,7 +128,7 @@ def render_campaign(
         step(name)
     opened = None
     if tasks:
-        warm = all(is_stored(digest, file.options, store_path) for _, file, digest in inputs
+        warm = all(is_stored(digest, file, store_path) for _, file, digest in inputs
                    if file.role != "server_logs")  # fmt: skip
 
         def open_inputs() -> Any:
