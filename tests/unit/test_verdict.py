@@ -439,3 +439,21 @@ def test_words_are_among_those_of_the_contract(base: Opened) -> None:
     value = dumped(base)
     words = {cell["verdict"] for cell in (*value["cells"], *value["headline"])}
     assert words <= {*FLIPPED, "equivalent", "inconclusive", "not comparable"}
+
+
+def test_two_systems_come_with_a_like_for_like_pair(tmp_path: Path) -> None:
+    """a on vLLM against b on SGLang; b on vLLM was measured too, and answers for the card."""
+    for name, effect in (("a", 0.0), ("b", 0.3), ("c", 0.1)):
+        write_arm(tmp_path, name, effect=effect)
+    arms = {
+        "a": arm("a"), "b": arm("b", gpu="H100 SXM", engine="sglang"),
+        "c": arm("c", gpu="H100 SXM"),
+    }  # fmt: skip
+    case = open_verdict(write_campaign(tmp_path, arms))
+    assert case.verdict.comparability.scope == "systems"
+    (pair,) = case.verdict.sections["like_for_like"]
+    assert (pair["baseline"], pair["candidate"], pair["scope"]) == ("a", "c", "cards")
+    (tpot,) = [row for row in pair["headline"] if row["metric"] == "tpot_s"]
+    assert tpot["verdict"] == "slower"
+    assert tpot["ratio"] == pytest.approx(math.exp(0.1), rel=0.01)
+    assert dumped(case)["like_for_like"][0]["candidate"] == "c"

@@ -16,7 +16,8 @@ from gpuverdict.campaign.keys import (
     ModelSpec,
     Workload,
 )
-from gpuverdict.campaign.reading import find_comparison, key_table, read_campaign
+from gpuverdict.campaign.reading import find_comparison, read_campaign
+from gpuverdict.campaign.table import key_table
 
 __all__ = [
     "Arm",

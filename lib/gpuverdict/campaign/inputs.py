@@ -152,7 +152,7 @@ def _expand(
     try:
         matcher = _matcher(str(glob))
         paths = sorted(base.glob(_FIELD.sub("*", str(glob))), key=lambda p: natural_key(str(p)))
-    except (ValueError, NotImplementedError, re.error) as problem:
+    except (ValueError, IndexError, NotImplementedError, re.error) as problem:
         raise CampaignError(key, found=f"the pattern {pattern!r}: {problem}") from None
     for path in paths:
         if not path.is_file():

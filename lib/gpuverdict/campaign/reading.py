@@ -5,24 +5,24 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-import types
 import typing
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 
 from gpuverdict.campaign.keys import OVERRIDES, Arm, Campaign, ComparisonSpec
+from gpuverdict.campaign.table import known_keys
 from gpuverdict.errors import CampaignError, ParameterError
 from gpuverdict.hardware import resolve_gpu
 from gpuverdict.schema import METRICS, STATISTICS
 
-__all__ = ["find_comparison", "key_table", "read_campaign"]
+__all__ = ["find_comparison", "read_campaign"]
 
 MAX_BYTES = 2**20
 MAX_NODES = 100_000
@@ -116,8 +116,10 @@ def _load(path: Path) -> Any:
         line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") else ""
         # The mistake people make here: YAML reads the braces of a bare pattern in a list.
         quoted = 'put a pattern with {level} in quotes: ["c{level}.json"]'
-        raise CampaignError(where, found=str(reason), expected="valid YAML 1.2",
-                            remedy=quoted if re.search(r"\[.*\{\w+\}", line) else "") from None  # fmt: skip
+        remedy = quoted if re.search(r"\[.*\{\w+\}", line) else ""
+        raise CampaignError(
+            where, found=str(reason), expected="valid YAML 1.2", remedy=remedy
+        ) from None
     except (RecursionError, ValueError) as problem:
         raise CampaignError(path, found=f"YAML that cannot be read ({problem})") from None
     _count_nodes(path, value)
@@ -146,7 +148,7 @@ def _explain(path: Path, raw: dict[str, Any], problem: ValidationError) -> Campa
     loc = [str(part) for part in error["loc"] if not _is_branch(part)]
     where = f"{path.name}: {'.'.join(loc)}"
     if error["type"] == "extra_forbidden":
-        known = sorted(_known_keys(loc[:-1]))
+        known = sorted(known_keys(loc[:-1]))
         near = nearest(loc[-1], known)
         return CampaignError(
             where, found=f"the unknown key {loc[-1]!r}",
@@ -172,19 +174,6 @@ def _is_branch(part: Any) -> bool:
     )
 
 
-def _known_keys(loc: list[str]) -> set[str]:
-    """Return the keys allowed at a place: models consume a field name, mappings any name."""
-    annotation: Any = Campaign
-    for part in loc:
-        model = _model_in(annotation, dig=True)
-        if typing.get_origin(annotation) is dict or model is None or part not in model.model_fields:
-            annotation = model  # the name of an arm, or a position in a list
-        else:
-            annotation = model.model_fields[part].annotation
-    model = _model_in(annotation, dig=True)
-    return set(model.model_fields) - {"root", "path"} if model else set()
-
-
 def nearest(word: str, known: typing.Iterable[str]) -> str | None:
     """Return the known word a person most likely meant, or None.
 
@@ -197,16 +186,6 @@ def nearest(word: str, known: typing.Iterable[str]) -> str | None:
     swapped = [k for k in candidates if sorted(k) == sorted(word)]
     close = swapped or difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
     return close[0] if close else None
-
-
-def _model_in(annotation: Any, *, dig: bool) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in typing.get_args(annotation) if dig else ():
-        found = _model_in(argument, dig=True)
-        if found is not None:
-            return found
-    return None
 
 
 def _check_names(campaign: Campaign) -> None:
@@ -395,69 +374,3 @@ def _check_override(campaign: Campaign, spec: ComparisonSpec, name: str) -> None
 def factor_value(arm: Arm, key: str) -> Any:
     """Return what an arm says about a factor, wherever it says it."""
     return arm.factors[key] if key in arm.factors else getattr(arm, key, None)
-
-
-def key_table() -> str:
-    """Return a Markdown table of every key with its place, type and default.
-
-    Examples
-    --------
-    >>> "| `campaign` |" in key_table()
-    True
-    """
-    lines = ["| key | type | default | what |", "|---|---|---|---|"]
-
-    def walk(model: type[BaseModel], prefix: str) -> None:
-        for name, field in model.model_fields.items():
-            if name in ("root", "path"):
-                continue
-            default = (
-                "required" if field.is_required() else field.get_default(call_default_factory=True)
-            )
-            shown = (
-                ""
-                if default in (None, (), {})
-                else str(default)
-                if isinstance(default, str | int | float | bool | tuple)
-                else ""
-            )
-            lines.append(f"| `{prefix}{name}` | {_type_name(field.annotation)} | {shown} | "
-                         f"{field.description or ''} |")  # fmt: skip
-            inner = _model_in(field.annotation, dig=True)
-            if inner is not None and inner.__name__ not in seen:
-                seen.add(inner.__name__)
-                walk(inner, f"{prefix}{name}.{'*.' if _repeats(field.annotation) else ''}")
-
-    seen: set[str] = set()
-    walk(Campaign, "")
-    return "\n".join(lines)
-
-
-def _repeats(annotation: Any) -> bool:
-    """Tell whether a key holds several mappings, by name or in a list."""
-    if typing.get_origin(annotation) in (dict, tuple, list):
-        return _model_in(annotation, dig=True) is not None
-    return any(
-        _repeats(argument)
-        for argument in typing.get_args(annotation)
-        if _model_in(argument, dig=True) is not None
-    )
-
-
-def _type_name(annotation: Any) -> str:
-    origin = typing.get_origin(annotation)
-    if annotation is type(None):
-        return "null"
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(n for n in map(_type_name, typing.get_args(annotation)) if n != "null")
-    if origin is typing.Literal:
-        return " or ".join(f"`{a}`" for a in typing.get_args(annotation))
-    if origin is typing.Annotated:
-        return _type_name(typing.get_args(annotation)[0])
-    if origin in (tuple, list):
-        return "list of " + _type_name(typing.get_args(annotation)[0])
-    if origin is dict:
-        return "mapping"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return "mapping"
-    return {str: "text", float: "number", int: "integer", bool: "true/false"}.get(annotation, "any")

@@ -114,10 +114,10 @@ def cell_design(
         rows = index_rows(summary.frame, arms).get((first.workload, first.level_key), {})
     aggregate = any(not f.input_lengths and not f.n_by_status for f in everything)
     found = _Findings(overrides=overrides or {})
-    mix = None
+    mix, same_lengths = None, True
     tail_blocked: dict[str, Caution] = {}
     if not aggregate:
-        _output_lengths(facts, found)
+        same_lengths = _output_lengths(facts, found)
         mix = mixes_differ(facts)
         if mix is not None and "prompt_mix" in found.overrides:
             found.override("prompt_mix", caution("prompt_mix_differs", distance=mix))
@@ -142,22 +142,25 @@ def cell_design(
     counts = {sum(f.n_by_status.values()) for f in everything}
     return CellDesign(
         baseline=facts[0], candidate=facts[1], steady=all(f.is_steady for f in everything),
-        same_job=len(counts) == 1 and not found.blocked and mix is None, aggregate=aggregate,
+        same_job=len(counts) == 1 and same_lengths and mix is None, aggregate=aggregate,
         sustained=not not_sustained, mix_distance=mix, refused=refused, blocked=found.blocked,
         tail_blocked=tail_blocked, cautions=tuple(found.cautions), modifiers=tuple(found.modifiers),
     )  # fmt: skip
 
 
-def _output_lengths(facts: Facts, found: _Findings) -> None:
+def _output_lengths(facts: Facts, found: _Findings) -> bool:
+    """Block what depends on the output lengths where they differ; tell whether they agree."""
     lengths = [lengths_of(arm, "output_lengths") for arm in facts]
     if min(len(held) for held in lengths) == 0:
-        return
+        return True
     a, b = (float(np.median(held)) for held in lengths)
-    if abs(b - a) > LENGTH_APART * a:
-        said = caution("output_lengths_differ", baseline=a, candidate=b)
-        found.block("output_lengths", LENGTH_BOUND, said)
-        if said not in found.cautions:
-            found.cautions.append(said)
+    if abs(b - a) <= LENGTH_APART * a:
+        return True
+    said = caution("output_lengths_differ", baseline=a, candidate=b)
+    found.block("output_lengths", LENGTH_BOUND, said)
+    if said not in found.cautions:
+        found.cautions.append(said)
+    return False
 
 
 def _errors(facts: Facts, found: _Findings) -> None:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpuverdict.campaign import Arm, ComparisonSpec
-from gpuverdict.campaign.reading import factor_value
+from gpuverdict.design.facts import both, differ, distinct, shown, unknown
 from gpuverdict.design.memory import memory_need
 from gpuverdict.design.order import run_order
 from gpuverdict.design.touched import LENGTH_BOUND
 from gpuverdict.errors import Caution
 from gpuverdict.hardware import BLOCKING_IDENTITY_CODES
-from gpuverdict.measured import Measured, plain_precision
+from gpuverdict.measured import Measured
 from gpuverdict.summary import Summary
 from gpuverdict.summary.campaign import RunFacts
 from gpuverdict.text import caution
 
-__all__ = ["DEVICE_BUNDLE", "Comparability", "compare_designs", "distinct", "stated"]  # fmt: skip
+__all__ = ["DEVICE_BUNDLE", "Comparability", "compare_designs"]
 
 Scope = Literal["cards", "models", "systems"]
 Pair = tuple[Arm, Arm]
@@ -33,7 +33,6 @@ _WORTH_KNOWING = ("engine", "engine_version", "host", "driver", "kernels", "kv_d
 # What each arm may set to its own best in the mode `each_tuned`.
 _TUNABLE = ("scheduler", "kernels", "kv_share", "gpu_memory_utilization", "max_num_seqs",
             "max_num_batched_tokens", "chunked_prefill", *DEVICE_BUNDLE)  # fmt: skip
-_LOGGED = {"client_version": "tool_version", "tokenizer": "tokenizer_id"}
 
 MODELS_FROM_CARDS = 3
 
@@ -120,7 +119,7 @@ def compare_designs(
     arms = (campaign.arms[names[0]], campaign.arms[names[1]])
     facts = [[f for f in summary.facts.values() if f.run.arm == name] for name in names]
     treatment = tuple(spec.treatment) or tuple(
-        key for key in DEVICE_BUNDLE if _differ(*_both(measured, names, key))
+        key for key in DEVICE_BUNDLE if differ(*both(measured, names, key))
     )
     found = _Findings()
     _models(measured, names, treatment, found)
@@ -168,68 +167,8 @@ def compare_designs(
     )  # fmt: skip
 
 
-def distinct(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
-    """Keep one of each caution with the same code and values, in order."""
-    return tuple({c.code + repr(sorted(c.values.items())): c for c in cautions}.values())
-
-
 def _differs(factor: str, baseline: Any, candidate: Any, code: str = "factor_differs") -> Caution:
-    return caution(code, factor=factor, baseline=_shown(baseline), candidate=_shown(candidate))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {held}" for key, held in sorted(value.items())) or "unknown"
-    name = getattr(value, "name", value)
-    return "unknown" if value is None else str(name)
-
-
-def _differ(baseline: Any, candidate: Any) -> bool:
-    """Tell whether two facts are known and unlike."""
-    if _unknown(baseline) or _unknown(candidate):
-        return False
-    if isinstance(baseline, str) and isinstance(candidate, str):
-        return plain_precision(baseline) != plain_precision(candidate)
-    return bool(baseline != candidate)
-
-
-def _unknown(value: Any) -> bool:
-    return value is None or value == {} or value == ""
-
-
-def _both(measured: Measured, names: tuple[str, str], key: str) -> tuple[Any, Any]:
-    return stated(measured, names[0], key), stated(measured, names[1], key)
-
-
-def stated(measured: Measured, name: str, key: str) -> Any:
-    """Return what is known of a fact of an arm: campaign file, else devices, else logs."""
-    arm = measured.campaign.arms[name]
-    value = factor_value(arm, key)
-    if not _unknown(value):
-        return value
-    inventory = measured.inventory.get(name)
-    if (
-        key in ("driver", "cuda", "ecc", "power_limit_w")
-        and inventory is not None
-        and key in inventory.columns
-    ):
-        held = inventory[key].drop_nulls().unique().sort().to_list()
-        if held:
-            return held[0] if len(held) == 1 else ", ".join(map(str, held))
-    if key in ("engine", "engine_version", "kv_dtype", "client_version", "tokenizer", "model_id"):
-        source = _LOGGED.get(key, key)
-        held = sorted(
-            {str(run.stored.info[source]) for run in measured.runs_of(name)
-             if run.stored.info.get(source) not in (None, "", "auto")}
-        )  # fmt: skip
-        if held:
-            return ", ".join(held)
-    model = measured.campaign.model_of(name)
-    if key == "kv_dtype" and model is not None and model.kv_bits:
-        return f"{model.kv_bits:g} bit"
-    if key == "tokenizer" and model is not None:
-        return model.tokenizer
-    return None
+    return caution(code, factor=factor, baseline=shown(baseline), candidate=shown(candidate))
 
 
 def _models(
@@ -244,7 +183,7 @@ def _models(
             continue
         if "kv_dtype" in treatment and key == "kv_bits":
             continue
-        if _differ(getattr(a, key), getattr(b, key)):
+        if differ(getattr(a, key), getattr(b, key)):
             said = _differs(f"model.{key}", getattr(a, key), getattr(b, key), "refused_factor")
             found.refused.append(("model", said))
 
@@ -253,8 +192,8 @@ def _refusing(
     measured: Measured, names: tuple[str, str], treatment: Sequence[str], found: _Findings
 ) -> None:
     for key in _REFUSING:
-        a, b = _both(measured, names, key)
-        if key not in treatment and _differ(a, b):
+        a, b = both(measured, names, key)
+        if key not in treatment and differ(a, b):
             found.refused.append((key, _differs(key, a, b, "refused_factor")))
 
 
@@ -281,17 +220,17 @@ def _systems(
     for key in dict.fromkeys(keys):
         if key in treatment:
             continue
-        a, b = _both(measured, names, key)
-        if _differ(a, b):
+        a, b = both(measured, names, key)
+        if differ(a, b):
             differing.append(key)
-        elif _unknown(a) != _unknown(b):
+        elif unknown(a) != unknown(b):
             found.unknown.append(key)
     if (spec.mode or measured.campaign.mode) == "each_tuned":
         tuned = [key for key in differing if key in _TUNABLE]
         differing = [key for key in differing if key not in tuned]
         found.caveats.append(caution("each_tuned", factors=", ".join(tuned) or "–"))
     for key in differing:
-        found.caveats.append(_differs(key, *_both(measured, names, key)))
+        found.caveats.append(_differs(key, *both(measured, names, key)))
         found.modifiers.append(f"confounded: {key}")
     found.differing += differing
 
@@ -315,13 +254,13 @@ def _stated_facts(
             continue
         if key == "engine_version" and "engine" in (*treatment, *found.differing):
             continue  # two engines have two versions
-        a, b = _both(measured, names, key)
-        if _differ(a, b):
+        a, b = both(measured, names, key)
+        if differ(a, b):
             found.caveats.append(_differs(key, a, b))
             found.modifiers.append(f"confounded: {key}")
     missing = [
         key for key in _WORTH_KNOWING
-        if key not in treatment and any(map(_unknown, _both(measured, names, key)))
+        if key not in treatment and any(map(unknown, both(measured, names, key)))
     ]  # fmt: skip
     missing = list(dict.fromkeys([*missing, *found.unknown]))
     if missing:
@@ -385,7 +324,7 @@ def _quality(
     """Where precision or kernels differ, speed is only half of the answer."""
     touching = ("precision", "kv_dtype", "kernels", "weight_bits")
     different = [key for key in ("precision", "kv_dtype", "kernels")
-                 if _differ(*_both(measured, names, key))]  # fmt: skip
+                 if differ(*both(measured, names, key))]  # fmt: skip
     if not different and not set(touching) & set(treatment):
         return None
     scores = [measured.campaign.arms[name].quality for name in names]

@@ -158,5 +158,7 @@ def _reported(summary: Mapping[str, Any]) -> dict[str, float | None]:
     result["output_tokens_per_s.value"] = positive(
         summary.get("results_mean_output_throughput_token_per_s")
     )
+    a_minute = positive(summary.get("results_num_completed_requests_per_min"))
+    result["requests_per_s.value"] = None if a_minute is None else a_minute / 60
     result["requests.completed"] = positive(summary.get("results_num_completed_requests"))
     return {key: value for key, value in result.items() if value is not None}

@@ -10,6 +10,7 @@ from gpuverdict import stats
 from gpuverdict.campaign import Arm, Campaign, ComparisonSpec
 from gpuverdict.campaign.reading import factor_value
 from gpuverdict.design import Comparability
+from gpuverdict.design.comparability import DEVICE_BUNDLE
 from gpuverdict.errors import Caution, ParameterError
 from gpuverdict.measured import Measured
 from gpuverdict.schema import METRICS
@@ -17,7 +18,7 @@ from gpuverdict.summary import Summary
 from gpuverdict.text import caution
 from gpuverdict.verdict.cells import Cell
 
-__all__ = ["factorial_section", "quality_section", "square", "stability_section"]
+__all__ = ["factorial_section", "like_for_like", "quality_section", "square", "stability_section"]
 
 _STABLE = (("ttft_s", "p95"), ("ttft_s", "p99"), ("tpot_s", "p95"), ("tpot_s", "p99"),
            ("e2e_s", "p95"), ("e2e_s", "p99"))  # fmt: skip
@@ -123,6 +124,34 @@ def _only(one: Arm, two: Arm, factor: str) -> bool:
         key == factor or key in brings or factor_value(one, key) == factor_value(two, key)
         for key in keys
     )
+
+
+def like_for_like(measured: Measured, spec: ComparisonSpec) -> list[ComparisonSpec]:
+    """Find pairs of arms on the same two devices that share everything else they state.
+
+    Where a comparison is one of systems, such a pair answers the question about the devices.
+    """
+    arms = measured.campaign.arms
+    a, b = arms[spec.baseline], arms[str(spec.candidate)]
+    found = []
+    for one, two in itertools.permutations(arms, 2):
+        same = _same_device(arms[one], a) and _same_device(arms[two], b)
+        if not same or (one, two) == (spec.baseline, spec.candidate):
+            continue
+        keys = ["host", "scheduler", "sampling", *_FACTORS[:4], "model", *arms[one].factors,
+                *arms[two].factors]  # fmt: skip
+        if all(factor_value(arms[one], key) == factor_value(arms[two], key) for key in keys):
+            found.append(
+                spec.model_copy(
+                    update={"name": f"{two}-vs-{one}", "baseline": one, "candidate": two,
+                            "treatment": ()}
+                )
+            )  # fmt: skip
+    return found
+
+
+def _same_device(one: Arm, two: Arm) -> bool:
+    return all(getattr(one, key) == getattr(two, key) for key in DEVICE_BUNDLE)
 
 
 def factorial_section(

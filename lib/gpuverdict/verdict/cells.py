@@ -14,7 +14,7 @@ from typing import Any
 
 from gpuverdict import stats
 from gpuverdict.design import CellDesign, Comparability
-from gpuverdict.design.comparability import distinct
+from gpuverdict.design.facts import distinct
 from gpuverdict.design.touched import ENERGY, PROMPT_BOUND
 from gpuverdict.errors import Caution
 from gpuverdict.measured import MeasuredRun

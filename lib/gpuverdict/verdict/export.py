@@ -45,6 +45,7 @@ def verdicts_dict(verdict: Verdict, provenance: Mapping[str, Any]) -> dict[str, 
         "stability": [],
         "factorial": [],
         "quality": None,
+        "like_for_like": [],
     }
     sections.update({k: plain(v) for k, v in verdict.sections.items() if k in sections})
     return {

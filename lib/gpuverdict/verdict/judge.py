@@ -18,7 +18,12 @@ from gpuverdict.summary import Summary
 from gpuverdict.summary.index import Rows, index_rows
 from gpuverdict.text import caution
 from gpuverdict.verdict.actions import Action, actions
-from gpuverdict.verdict.beside import factorial_section, quality_section, stability_section
+from gpuverdict.verdict.beside import (
+    factorial_section,
+    like_for_like,
+    quality_section,
+    stability_section,
+)
 from gpuverdict.verdict.cells import TESTED, Cell, CellKey, Options, decide_cell
 from gpuverdict.verdict.headlines import headlines
 from gpuverdict.verdict.one_sided import infeasible_levels, one_sided_cell
@@ -40,7 +45,8 @@ Place = tuple[str, str]
 class Verdict:
     """Everything one comparison says.
 
-    `sections` holds what stands beside the cells: `stability`, `factorial`, `quality`, and what a
+    `sections` holds what stands beside the cells: `stability`, `factorial`, `quality`, for two
+    systems `like_for_like` (headlines of pairs that share their engine and settings), and what a
     caller adds (curves, energy, health).
     """
 
@@ -82,6 +88,7 @@ def judge(
     *,
     identity: Mapping[str, Sequence[Caution]] | None = None,
     health: Health | None = None,
+    alone: bool = False,
 ) -> Verdict:
     """Decide a comparison.
 
@@ -96,6 +103,8 @@ def judge(
     health : Health, optional
         Drifting runs make their arm undecided; disturbed ones are named, and the verdict is given
         with and without them.
+    alone : bool
+        Leave out the like-for-like pairs beside a comparison of systems.
 
     Returns
     -------
@@ -126,6 +135,11 @@ def judge(
         "stability": stability_section(measured, spec, cells),
         "factorial": factorial_section(measured, summary, spec),
     }
+    if comparability.scope == "systems" and not alone:
+        sections["like_for_like"] = [
+            _in_short(judge(measured, summary, pair, identity=identity, health=health, alone=True))
+            for pair in like_for_like(measured, spec)
+        ]
     quality = quality_section(measured.campaign, spec, comparability)
     if quality is not None:
         sections["quality"] = quality
@@ -140,6 +154,23 @@ def judge(
         actions=tuple(actions(measured, spec, cells)),
         sections=sections,
     )
+
+
+def _in_short(verdict: Verdict) -> dict[str, Any]:
+    """The headlines of another pair, as plain values."""
+    return {
+        "baseline": verdict.baseline, "candidate": verdict.candidate,
+        "scope": verdict.comparability.scope,
+        "headline": [
+            {
+                "metric": cell.key.metric, "statistic": cell.key.statistic,
+                "workload": cell.key.workload, "ratio": cell.comparison.ratio,
+                "low": cell.comparison.low, "high": cell.comparison.high, "rung": cell.rung,
+                "verdict": cell.verdict, "modifiers": list(cell.comparison.modifiers),
+            }
+            for cell in verdict.headline
+        ],
+    }  # fmt: skip
 
 
 def _by_level(runs: Sequence[MeasuredRun]) -> dict[Place, list[MeasuredRun]]:
