@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuverdict.campaign import read_campaign
-from gpuverdict.case import device_identity, find_comparison
+from gpuverdict.case import Case, device_identity, find_comparison, open_case
 from gpuverdict.health import Health, check_health
 from gpuverdict.measured import Measured, measure
 from gpuverdict.summary import Summary, summarize_measured
@@ -208,3 +208,9 @@ def two_arms(
     write_arm(folder, "b", **dict(b or {}))
     arms = {"a": arm("a", **dict(arm_a or {})), "b": arm("b", **dict(arm_b or {}))}
     return open_verdict(write_campaign(folder, arms, **keys))
+
+
+def two_arms_case(folder: Path, **keys: Any) -> Case:
+    """Do the same as `two_arms`, opened as a report opens it: curves, capacity and findings too."""
+    two_arms(folder, **keys)
+    return open_case(folder / "campaign.yaml", "ab")

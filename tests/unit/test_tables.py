@@ -12,7 +12,7 @@ import nbformat
 import openpyxl
 import pandas as pd
 import pytest
-from tests.campaigns import arm, two_arms, write_arm, write_campaign
+from tests.campaigns import arm, two_arms_case, write_arm, write_campaign
 
 from gpuverdict import tables
 from gpuverdict.case import Case, open_case
@@ -29,13 +29,17 @@ HOSTILE = '<script>alert("x")</script>'
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """b takes 20 % longer for everything than a, at 2 and 4 streams; both meet the SLO."""
     both = {"levels": (2, 4), "repeats": 4}
-    return two_arms(tmp_path_factory.mktemp("slower"), a=both, b={**both, "effect": 0.20}, slo=SLO)
+    return two_arms_case(
+        tmp_path_factory.mktemp("slower"), a=both, b={**both, "effect": 0.20}, slo=SLO
+    )
 
 
 @pytest.fixture(scope="module")
 def swapped(tmp_path_factory: pytest.TempPathFactory) -> Case:
     both = {"levels": (2, 4), "repeats": 4}
-    return two_arms(tmp_path_factory.mktemp("swapped"), a={**both, "effect": 0.20}, b=both, slo=SLO)
+    return two_arms_case(
+        tmp_path_factory.mktemp("swapped"), a={**both, "effect": 0.20}, b=both, slo=SLO
+    )
 
 
 def test_the_ratio_axis_is_logarithmic_and_holds_one() -> None:
@@ -100,7 +104,7 @@ def test_the_level_shown_is_the_one_nearest_the_knee(slower: Case) -> None:
 
 
 def test_without_an_slo_the_highest_common_level_is_shown(tmp_path: Path) -> None:
-    case = two_arms(tmp_path, a={"levels": (2, 4)}, b={"levels": (2, 4, 8)})
+    case = two_arms_case(tmp_path, a={"levels": (2, 4)}, b={"levels": (2, 4, 8)})
     level, why = knee_level(case)
     assert dict(level or {}) == {"concurrency": 4}
     assert why == "knee_no_slo"
@@ -110,7 +114,7 @@ def test_without_an_slo_the_highest_common_level_is_shown(tmp_path: Path) -> Non
 
 
 def test_a_level_that_runs_out_of_memory_is_an_answer(tmp_path: Path) -> None:
-    case = two_arms(
+    case = two_arms_case(
         tmp_path, a={"levels": (2, 4)}, b={"levels": (2,)},
         arm_b={"infeasible": [{"level": 4, "reason": "out of memory"}]}, slo=SLO,
     )  # fmt: skip
@@ -137,7 +141,7 @@ def test_the_title_says_that_a_device_was_not_verified(slower: Case) -> None:
 
 
 def test_simulated_data_is_said_in_the_title(tmp_path: Path) -> None:
-    case = two_arms(tmp_path, simulated=True)
+    case = two_arms_case(tmp_path, simulated=True)
     assert "simulated" in title(case)
     assert "模拟" in title(case, "zh")
 
@@ -284,3 +288,35 @@ def test_unknown_fields_of_the_record_are_said(slower: Case) -> None:
     driver = frame[(frame.field == "driver") & (frame.arm == "a")]
     assert driver.value.isna().all()
     assert "unknown" in tables.record_table(slower).markup
+
+
+def test_many_pairs_make_a_matrix(tmp_path: Path) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        write_arm(tmp_path, name)
+    pairs = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "a")]
+    path = write_campaign(
+        tmp_path,
+        {name: arm(name) for name in names},
+        comparisons=[{"name": x + y, "baseline": x, "candidate": y} for x, y in pairs],
+    )
+    case = open_case(path, "ab")
+    chip = {
+        "metric": "tpot_s",
+        "statistic": "p50",
+        "workload": "main",
+        "verdict": "slower",
+        "ratio": 1.25,
+    }
+    shared = {"state": "rendered", "lines": (), "error": None, "chips": [chip]}
+    rows = [{"name": x + y, "folder": x + y, **shared} for x, y in pairs]
+    html = tables.index_html(case.measured, case.summary, rows)
+    matrix = re.search(r'<table class="matrix">.*?</table>', html, re.S)
+    assert matrix is not None
+    # Row of the candidate c: against a and against b.
+    (line,) = re.findall(r'<tr><th scope="row">c</th>.*?</tr>', matrix.group(0), re.S)
+    assert 'href="ac/report.html"' in line
+    assert 'href="bc/report.html"' in line
+    assert line.count("1.250") == 2
+    few = tables.index_html(case.measured, case.summary, rows[:2])
+    assert '<table class="matrix">' not in few
