@@ -16,8 +16,8 @@ from tests.campaigns import (
     Opened,
     arm,
     closed_loop,
+    judge_two,
     open_verdict,
-    two_arms,
     vllm_result,
     write_arm,
     write_campaign,
@@ -264,11 +264,11 @@ def test_sampling_blocks_what_depends_on_lengths(logs: Path) -> None:
 
 
 def test_output_lengths_two_per_cent_apart_block_throughput_not_tpot(tmp_path: Path) -> None:
-    found = two_arms(tmp_path, a={"output_tokens": 50}, b={"output_tokens": 52, **OTHER})
+    found = judge_two(tmp_path, a={"output_tokens": 50}, b={"output_tokens": 52, **OTHER})
     for metric in ("e2e_s", "output_tokens_per_s", "requests_per_s"):
         assert word(found, metric) == "not comparable", metric
     assert word(found) == "slower"
-    near = two_arms(tmp_path / "near", a={"output_tokens": 50}, b={"output_tokens": 51, **OTHER})
+    near = judge_two(tmp_path / "near", a={"output_tokens": 50}, b={"output_tokens": 51, **OTHER})
     assert word(near, "output_tokens_per_s") == "slower"
 
 
@@ -278,7 +278,7 @@ def test_error_gap_blocks_latency_above_one_point(
 ) -> None:
     """100 requests a run: one failed is exactly one point, two are too many."""
     b = {"n": 100, "keep": {"failed": failed}, **OTHER}
-    found = two_arms(tmp_path, a={"n": 100}, b=b)
+    found = judge_two(tmp_path, a={"n": 100}, b=b)
     expected = "not comparable" if blocked else "slower"
     for metric in ("tpot_s", "ttft_s", "e2e_s"):
         assert word(found, metric) == expected
@@ -287,7 +287,7 @@ def test_error_gap_blocks_latency_above_one_point(
 
 
 def test_override_of_an_error_gap_marks_its_cells(tmp_path: Path) -> None:
-    case_ = two_arms(
+    case_ = judge_two(
         tmp_path, a={"n": 100}, b={"n": 100, "keep": {"failed": 5}, **OTHER},
         comparisons=[{"name": "ab", "baseline": "a", "candidate": "b",
                       "override": {"errors": "the failures hit before any work"}}],
@@ -300,7 +300,7 @@ def test_override_of_an_error_gap_marks_its_cells(tmp_path: Path) -> None:
 
 def test_low_streams_in_flight_are_not_sustained(tmp_path: Path) -> None:
     for busy, sustained in ((0.95, True), (0.8, False)):
-        found = two_arms(tmp_path / str(busy), a={"busy": busy}, b={"busy": busy, **OTHER})
+        found = judge_two(tmp_path / str(busy), a={"busy": busy}, b={"busy": busy, **OTHER})
         cell = found.verdict.cell("tpot_s", "p50", LEVEL)
         assert cell is not None
         assert ("not sustained" in cell.comparison.modifiers) is not sustained
@@ -374,7 +374,7 @@ def test_mixes_without_common_bins_are_refused(tmp_path: Path) -> None:
 
 
 def test_prompts_one_token_apart_across_a_bin_edge_are_one_mix(tmp_path: Path) -> None:
-    found = two_arms(tmp_path, a={"input_tokens": 511}, b={"input_tokens": 512, **OTHER})
+    found = judge_two(tmp_path, a={"input_tokens": 511}, b={"input_tokens": 512, **OTHER})
     assert word(found, "ttft_s") == "slower"
 
 
