@@ -25,7 +25,7 @@ from tests.campaigns import (
 
 from gpuverdict.campaign import ModelSpec, read_campaign
 from gpuverdict.case import device_identity, find_comparison
-from gpuverdict.design import LATENCY, memory_need, mix_distance, run_order
+from gpuverdict.design import LATENCY, memory_need, mix_distance, run_order, step_floor_s
 from gpuverdict.design.memory import kv_bytes_per_token, weight_bytes
 from gpuverdict.design.touched import LENGTH_BOUND, PROMPT_BOUND
 from gpuverdict.verdict import judge
@@ -586,3 +586,37 @@ def test_memory_need_fits_or_not(logs: Path) -> None:
     assert need.fits is True
     assert memory_need(campaign, "a", None).fits is None
     assert memory_need(campaign, "a", 1e6).fits is False
+
+
+def test_a_decode_faster_than_its_weights_is_flagged_not_refused(logs: Path) -> None:
+    """140 GB over 4.8 TB/s are 29 ms a step: 10 ms cannot be."""
+    big = {"name": "m", "parameters": 70e9, "weight_bits": 16, "weight_bytes": 139e9}
+    found = case(logs, model=big)
+    cell = found.verdict.cell("tpot_s", "p50", LEVEL)
+    assert cell is not None
+    assert cell.verdict == "slower"
+    said = [c for c in cell.comparison.cautions if c.code == "faster_than_weights"]
+    assert {c.values["arm"] for c in said} == {"a", "b"}
+    assert said[0].values["floor_s"] == pytest.approx(139e9 / 4.8e12, rel=0.01)
+    plain = case(logs).verdict.cell("tpot_s", "p50", LEVEL)
+    assert plain is not None
+    assert "faster_than_weights" not in {c.code for c in plain.comparison.cautions}
+
+
+@pytest.mark.parametrize(
+    ("model", "keys", "right"),
+    [({"parameters": 7e9, "weight_bits": 16}, {}, 14e9 / 4.8e12),
+     ({"parameters": 7e9, "weight_bits": 16}, {"gpus": 2}, 7e9 / 4.8e12),
+     ({"parameters": 7e9, "weight_bits": 16}, {"gpus": 2, "data_parallel": 2}, 14e9 / 4.8e12),
+     ({"parameters": 8e9, "active_parameters": 2e9, "weight_bits": 16}, {}, 4e9 / 4.8e12),
+     ({"parameters": 7e9, "weight_bits": 16, "read_bytes_per_step": 12e9}, {}, 12e9 / 4.8e12),
+     ({}, {}, None)],
+)  # fmt: skip
+def test_step_floor(
+    model: dict[str, Any], keys: dict[str, Any], right: float | None, logs: Path
+) -> None:
+    path = write_campaign(
+        logs, {"a": arm("a", **keys), "b": arm("b")}, model={"name": "m", **model}
+    )
+    found = step_floor_s(read_campaign(path), "a")
+    assert found == (None if right is None else pytest.approx(right, rel=1e-9))
