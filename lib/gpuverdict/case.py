@@ -13,7 +13,7 @@ from gpuverdict.campaign import Campaign, ComparisonSpec, find_comparison, read_
 from gpuverdict.capacity import capacity_section, curves_section, device_memory
 from gpuverdict.curves import CurveComparison, CurveFit
 from gpuverdict.diagnosis import Finding, diagnose, observe
-from gpuverdict.errors import Caution, LogFormatError, ParameterError
+from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.hardware import check_identity, resolve_gpu
 from gpuverdict.health import Health, check_health
 from gpuverdict.measured import Measured, measure
@@ -92,7 +92,7 @@ def open_case(
     """
     spec = find_comparison(read_campaign(campaign), comparison)
     measured, summary = open_campaign(campaign, store=store)
-    health = check_health(measured, summary)
+    health = check_health(measured, summary, (spec.baseline, str(spec.candidate)))
     devices, identity = device_identity(measured)
     verdict = judge(measured, summary, spec, identity=identity, health=health)
     arms = (spec.baseline, str(spec.candidate))

@@ -7,7 +7,7 @@ for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +84,10 @@ class Health:
         return frozenset(run_id for run_id, found in self.runs.items() if found.disturbed)
 
 
-def check_health(measured: Measured, summary: Summary) -> Health:
-    """Check every run of a campaign.
+def check_health(
+    measured: Measured, summary: Summary, arms: Collection[str] | None = None
+) -> Health:
+    """Check every run of a campaign, or of some of its arms.
 
     Returns
     -------
@@ -95,7 +97,8 @@ def check_health(measured: Measured, summary: Summary) -> Health:
         sm_clock_mhz, throttled_ratio, cautions`.
     """
     cells: dict[tuple[str, str, str], list[MeasuredRun]] = defaultdict(list)
-    for run in measured.runs:
+    chosen = [run for run in measured.runs if arms is None or run.arm in arms]
+    for run in chosen:
         cells[(run.arm, run.workload, run.level_key)].append(run)
     found: dict[str, RunHealth] = {}
     for (arm, _, _), runs in cells.items():
@@ -120,7 +123,7 @@ def check_health(measured: Measured, summary: Summary) -> Health:
                 disturbance=disturbances.get(run.run_id),
                 leaks=_leaks(data, window, traces, drifts[0]) if good else (),
             )  # fmt: skip
-    return Health(runs=found, frame=_frame(measured, summary, found))
+    return Health(runs=found, frame=_frame(chosen, summary, found))
 
 
 def _leaks(run: Run, window: Window, traces: Sequence[Trace], latency: Drift) -> tuple[Leak, ...]:
@@ -136,12 +139,14 @@ def _leaks(run: Run, window: Window, traces: Sequence[Trace], latency: Drift) ->
     return ()
 
 
-def _frame(measured: Measured, summary: Summary, found: Mapping[str, RunHealth]) -> pd.DataFrame:
+def _frame(
+    chosen: Sequence[MeasuredRun], summary: Summary, found: Mapping[str, RunHealth]
+) -> pd.DataFrame:
     wanted = summary.frame[summary.frame.metric.isin(["sm_clock_mhz", "throttled_ratio"])]
     first = wanted.sort_values("window").drop_duplicates(["run_id", "metric"])
     telemetry = {(r.run_id, r.metric): r.value for r in first.itertuples()}
     rows: list[dict[str, Any]] = []
-    for run in measured.runs:
+    for run in chosen:
         fact, health = summary.facts[run.key], found[run.key]
         alarms = [d for d in health.drifts if d.alarm]
         step = health.step if health.step and health.step.alarm else None

@@ -35,8 +35,8 @@ COLUMNS = (
 SHORTEST_MS, LONGEST_MS = 10, 60_000
 # What changes slowly is read once a second: each call costs the driver time.
 SLOW_S = 1.0
-# The energy counter refreshes every 100 ms, and on a virtualised H200 each reading of it took 4 ms of
-# CPU while every other call took microseconds (0.14 ms at most): at 10 ms a tick it alone would
+# The energy counter refreshes every 100 ms, and on a virtualised H200 each reading of it took 4 ms
+# of CPU while every other call took microseconds (0.14 ms at most): at 10 ms a tick it alone would
 # keep half a core busy. A little less than its period, so that ticks of 100 ms never miss one.
 COUNTER_NS = 95_000_000
 # NVML answers 32 for "unknown".

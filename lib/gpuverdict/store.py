@@ -27,13 +27,13 @@ import polars as pl
 
 from gpuverdict.campaign import Campaign, InputFile
 from gpuverdict.errors import CampaignError, Caution, GpuverdictError, LogFormatError
-from gpuverdict.files import ReadOptions
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
 from gpuverdict.text import caution
 
 __all__ = [
     "Entry",
     "StoredRun",
+    "beside_digest",
     "code_digest",
     "default_store",
     "dump_cautions",
@@ -47,6 +47,16 @@ __all__ = [
 _PACKAGES = ("gpuverdict", "numpy", "pandas", "polars", "scipy", "statsmodels", "matplotlib",
              "seaborn", "papermill", "nbconvert")  # fmt: skip
 
+# The names `Document.sibling` is asked for, compressed or not.
+_BESIDE = (
+    "*_aiperf.json*",
+    "*_genai_perf.json*",
+    "stage_*_lifecycle_metrics.json*",
+    "config.y*ml*",
+    "*_summary.json*",
+    "*.gaps.csv*",
+    "benchmark_*.json*",
+)
 _READING = ("files", "recognise.py", "schema.py", "ingest", "telemetry")
 
 
@@ -207,7 +217,7 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
     digest = ""
     try:
         digest = file_digest(file.path)
-        folder = store / _key(digest, file.options)
+        folder = store / _key(digest, file)
         if not _is_whole(folder):
             shutil.rmtree(folder, ignore_errors=True)
             # Here, since an unchanged campaign is recognised without the readers.
@@ -226,15 +236,26 @@ def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
     return digest, None
 
 
-def is_stored(digest: str, options: ReadOptions, store: Path) -> bool:
+def is_stored(digest: str, file: InputFile, store: Path) -> bool:
     """Tell whether a file of this hash, read in this way, is in the store already."""
-    return _is_whole(store / _key(digest, options))
+    return _is_whole(store / _key(digest, file))
 
 
-def _key(digest: str, options: ReadOptions) -> str:
-    stated = json.dumps(dataclasses.asdict(options), sort_keys=True, default=str)
-    text = f"{digest}\n{stated}\n{code_digest(_READING)}"
+def _key(digest: str, file: InputFile) -> str:
+    stated = json.dumps(dataclasses.asdict(file.options), sort_keys=True, default=str)
+    text = f"{digest}\n{beside_digest(file.path)}\n{stated}\n{code_digest(_READING)}"
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def beside_digest(path: Path) -> str:
+    """Return a hash of the files beside a log that a reader may look into, empty without any.
+
+    Some tools tell the level of a run, or its gaps, only in a file of their own: when that one
+    comes later or changes, the log must be read again.
+    """
+    found = {other for pattern in _BESIDE for other in path.parent.glob(pattern) if other != path}
+    lines = [f"{other.name} {file_digest(other)}" for other in sorted(found) if other.is_file()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest() if lines else ""
 
 
 def _is_whole(folder: Path) -> bool:
@@ -305,7 +326,7 @@ def _entry(file: InputFile, result: tuple[str, str | None], store: Path) -> Entr
     digest, error = result
     if error is not None:
         return Entry(file=file, sha256=digest, error=error)
-    folder = store / _key(digest, file.options)
+    folder = store / _key(digest, file)
     listing = json.loads((folder / "entry.json").read_text(encoding="utf-8"))
     frames = {
         kind: pl.read_parquet(folder / f"frame-{number}.parquet")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from tests.batch.campaigns import ROOT, many, run, start
 
 from gpuverdict import report
 from gpuverdict.report import NotebookError, render_campaign, run_notebook
@@ -28,7 +29,6 @@ from gpuverdict.report.folders import (
     work_folder,
 )
 from gpuverdict.report.notebooks import Kernels
-from tests.batch.campaigns import ROOT, many, run, start
 
 CASES = ROOT.parent / "shared" / "cases"
 
@@ -48,9 +48,10 @@ def quick_notebooks(monkeypatch: pytest.MonkeyPatch, *failing: str) -> list[str]
         if given["comparison"] in failing:
             raise NotebookError(output, found="an error in cell 3 (ValueError: no)")
         out = Path(given["out"])
+        headline = {"metric": "tpot_s", "statistic": "p50", "verdict": "slower",
+                    "workload": "main", "ratio": 1.2, "low": 1.1, "high": 1.3}  # fmt: skip
         verdicts = {"comparison": given["comparison"], "baseline": "a", "candidate": "b",
-                    "headline": [{"metric": "tpot_s", "statistic": "p50", "verdict": "slower",
-                                  "workload": "main", "ratio": 1.2, "low": 1.1, "high": 1.3}]}  # fmt: skip
+                    "headline": [headline]}  # fmt: skip
         (out / "verdicts.json").write_text(json.dumps(verdicts))
         for name in ("tables.xlsx", "summary.parquet"):
             (out / name).write_bytes(b"")
@@ -147,7 +148,8 @@ def test_a_second_invocation_takes_what_the_first_one_makes(
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda _: render_campaign(path, out=out), range(2)))
     assert sorted(calls) == [f"pair {i:02d}" for i in range(4)]
-    states = [sorted((a.state, b.state)) for a, b in zip(*(r.comparisons for r in both), strict=True)]  # fmt: skip
+    pairs = zip(*(r.comparisons for r in both), strict=True)
+    states = [sorted(c.state for c in pair) for pair in pairs]
     assert states == [["rendered", "unchanged"]] * 4
     assert hidden(out) == []
 

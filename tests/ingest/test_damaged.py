@@ -38,11 +38,57 @@ SEEDS = {
     "llm-d report": CLIENTS
     / "inference-perf-0.7.0/a100-sxm-80g_c1-32/reports/inference-perf.partial.stage_1.yaml",
 }
+_EVENT = 'data: {"choices": [{"delta": {"content": "a"}}]}'
+# Dialects without a recorded file, in their documented form.
+WRITTEN = {
+    "genai-perf": {
+        "service_kind": "openai", "version": "0.0.16", "experiments": [{
+            "experiment": {"mode": "concurrency", "value": 2}, "window_boundaries": [5, 90],
+            "requests": [{"timestamp": 10 + i, "response_timestamps": [20, 30, 40],
+                          "response_outputs": [{"response": _EVENT}] * 3} for i in range(4)]}],
+    },
+    "trtllm records": [
+        {"id": i, "num_input_tokens": 8, "output_tokens": 5, "error_tokens": 0,
+         "start_timestamp": 10**15 + i, "first_token_timestamp": 10**15 + 10**8,
+         "end_timestamp": 10**15 + 9 * 10**8, "decode_iteration": 4} for i in range(4)
+    ],
+    "trtllm report": {
+        "engine": {"model": "m", "version": "1"}, "world_info": {"tp_size": 2},
+        "performance": {"total_latency_ms": 4000.0, "request_throughput_req_s": 2.5,
+                        "request_latency_percentiles_ms": {"p50": 700.0}},
+        "streaming_metrics": {"ttft_percentiles": {"p50": 55.0}},
+    },
+    "llama-bench": [
+        {"build_commit": "a", "model_type": "m", "n_prompt": 512, "n_gen": 0, "avg_ns": 10**8,
+         "avg_ts": 5120.0, "samples_ns": [10**8, 2 * 10**8]} for _ in range(3)
+    ],
+    "fmperf": {"results": [
+        {"timestamp": 10**18 + i * 10**7, "duration_ms": 10.0, "worker_idx": 0,
+         "request_idx": i % 3, "n_tokens": 1, "ok": True, "error": "None"} for i in range(12)
+    ]},
+    "open requests": [
+        {"request_index": i, "status": "ok", "start_s": 1.0 * i, "first_token_s": i + 0.5,
+         "last_token_s": i + 1.0, "end_s": i + 1.0, "input_tokens": 4, "output_tokens": 3,
+         "output_tokens_source": "usage", "gaps_s": [0.25, 0.25]} for i in range(5)
+    ],
+    "open runs": {"rows": [
+        {"run_id": f"r{i}", "level": {"concurrency": 8}, "metric": "tpot_s", "statistic": "p50",
+         "value": 0.02, "unit": "s", "n": 9, "window": "whole_run"} for i in range(3)
+    ]},
+    "open batches": [
+        {"batch": 8, "input": 512, "output": 101, "prefill_s": 0.5, "e2e_s": 2.5} for _ in range(3)
+    ],
+    "vllm throughput": {"elapsed_time": 10.0, "num_requests": 20, "requests_per_second": 2.0,
+                        "tokens_per_second": 500.0},
+    "evalscope summary": {"Test Duration (s)": 2.0, "Concurrency": 2, "Avg TTFT (ms)": 5.0},
+}  # fmt: skip
 # Twice this is a hang for files of some hundred kilobytes.
 SLOW_S = 5.0
 
 
 def seed_bytes(name: str) -> bytes:
+    if name in WRITTEN:
+        return json.dumps(WRITTEN[name]).encode()
     path = SEEDS[name]
     if not path.exists():
         pytest.skip("the recorded client logs are not beside the repository")
@@ -162,7 +208,7 @@ def test_damage_is_read_or_refused(name: str, tmp_path: Path) -> None:
     assert n_read > 0 or name in ("llm-d report",)
 
 
-JSON_SEEDS = [name for name in SEEDS if name != "llm-d report"]
+JSON_SEEDS = [*(name for name in SEEDS if name != "llm-d report"), *WRITTEN]
 
 
 def read_odd(name: str, folder: Path, n: int) -> None:

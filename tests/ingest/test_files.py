@@ -169,6 +169,15 @@ def test_a_named_format_must_fit(tmp_path: Path) -> None:
         read_run(path, ReadOptions(format="nonsense"))
 
 
+def test_two_formats_that_fit_are_an_error_naming_both(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("request_index,status,start_s,batch,input,output,prefill_s\n0,ok,1,8,9,9,1\n")
+    with pytest.raises(LogFormatError) as caught:
+        read_run(path)
+    assert "gpuverdict and gpuverdict_batches" in str(caught.value)
+    assert "format: gpuverdict" in str(caught.value)
+
+
 def test_recovery_of_a_cut_array(tmp_path: Path) -> None:
     rows = [{"start_time": i, "end_time": i + 1.0, "error": None,
              "info": {"input_tokens": 4, "output_tokens": 2,

@@ -34,8 +34,8 @@ def test_a_telling_line_is_found_and_named(line: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["INFO memory usage 71 %", "gpu_memory_utilization=0.9", "swap_space=4", "out of order response",
-     "INFO: killed a stale connection", ""],
+    ["INFO memory usage 71 %", "gpu_memory_utilization=0.9", "swap_space=4",
+     "out of order response", "INFO: killed a stale connection", ""],
 )  # fmt: skip
 def test_ordinary_lines_say_nothing(line: str) -> None:
     assert find_events(document(line)) == []

@@ -205,3 +205,17 @@ def test_every_reading_module_is_part_of_the_key() -> None:
         assert (package / part).exists(), part
     assert {"ingest", "telemetry", "recognise.py", "schema.py"} <= set(store._READING)
     assert any(part.startswith("files") for part in store._READING)
+
+
+def test_a_file_beside_the_log_that_comes_later_is_noticed(tmp_path: Path) -> None:
+    from gpuverdict.store import beside_digest
+
+    log = tmp_path / "m_individual_responses.json"
+    log.write_text("[]")
+    assert beside_digest(log) == ""
+    summary = tmp_path / "m_summary.json"
+    summary.write_text("{}")
+    first = beside_digest(log)
+    assert first
+    summary.write_text('{"num_concurrent_requests": 8}')
+    assert beside_digest(log) not in ("", first)

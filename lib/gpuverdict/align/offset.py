@@ -21,7 +21,9 @@ __all__ = ["SENSOR_UPDATE_S", "ClockOffset", "clock_offset", "sensor_window"]
 SENSOR_UPDATE_S = 0.1
 SEARCH_S = 5.0
 STEP_S = 0.01
-NEAR_S = 0.1
+NEAR_S = 0.25
+# Correlation of changes from which they, and not the level, tell the offset.
+CLEAR_CHANGES = 0.6
 SMALLEST_PEAK = 0.8
 SMALLEST_LEAD = 0.05
 RIVAL_BEYOND_S = 2.0
@@ -103,7 +105,9 @@ def clock_offset(
     activities = [
         (activity_of(run, *_expected(run, prefill_s)), start - origin) for run, start in placed
     ]
-    score = np.array([_correlation(activities, seconds - lag, watts, width) for lag in lags])
+    score = np.array(
+        [_correlation(_rates(activities, seconds - lag, width), watts) for lag in lags]
+    )
     best = int(np.argmax(score))
     rivals = score[np.abs(lags - lags[best]) > RIVAL_BEYOND_S]
     peak, second = float(score[best]), float(rivals.max(initial=0.0))
@@ -125,21 +129,25 @@ def _refined(
     """Look closer around a lag, with the moment at which the sensor refreshes as a second unknown.
 
     A reading is as old as the last refresh before it; where within its 100 ms the refresh falls is
-    the same throughout a run, and the readings tell it.
+    the same throughout a run, and the readings tell it. Changes from one reading to the next are
+    compared where they can be told: the level of a loaded run fits over a tenth of a second.
     """
     near = lag - SENSOR_UPDATE_S / 2 + np.arange(-NEAR_S, NEAR_S + STEP_S / 2, STEP_S)
-    best, offset = -1.0, lag - SENSOR_UPDATE_S / 2
+    best, offset = {True: -1.0, False: -1.0}, dict.fromkeys((True, False), near[len(near) // 2])
     for phase in np.arange(0.0, SENSOR_UPDATE_S, STEP_S):
         fresh = np.floor((seconds - phase) / SENSOR_UPDATE_S) * SENSOR_UPDATE_S + phase
-        score = np.array([_correlation(activities, fresh - at, watts, width) for at in near])
-        top = int(np.argmax(score))
-        if score[top] <= best or top in (0, len(near) - 1):
-            continue
-        left, middle, right = score[top - 1 : top + 2]
-        bend = left - 2 * middle + right
-        vertex = 0.5 * (left - right) / bend if bend < 0 else 0.0
-        best, offset = float(score[top]), float(near[top] + vertex * STEP_S)
-    return offset
+        rates = [_rates(activities, fresh - at, width) for at in near]
+        for changes in best:
+            score = np.array([_correlation(held, watts, changes=changes) for held in rates])
+            top = int(np.argmax(score))
+            if score[top] <= best[changes] or top in (0, len(near) - 1):
+                continue
+            left, middle, right = score[top - 1 : top + 2]
+            bend = left - 2 * middle + right
+            vertex = 0.5 * (left - right) / bend if bend < 0 else 0.0
+            best[changes] = float(score[top])
+            offset[changes] = float(near[top] + vertex * STEP_S)
+    return offset[best[True] >= CLEAR_CHANGES]
 
 
 def sensor_window(kind: str | None) -> float:
@@ -188,15 +196,18 @@ def _power(
     return seconds, np.asarray(watts), parts[0]["power_kind"][0]
 
 
-def _correlation(
-    activities: Sequence[tuple[Activity, float]],
-    seconds: np.ndarray,
-    watts: np.ndarray,
-    width: float,
-) -> float:
+def _rates(
+    activities: Sequence[tuple[Activity, float]], seconds: np.ndarray, width: float
+) -> np.ndarray:
     rates = np.zeros((len(seconds), 3))
     for activity, start in activities:
         rates += activity.regressors(seconds - start, width)
+    return rates
+
+
+def _correlation(rates: np.ndarray, watts: np.ndarray, *, changes: bool = False) -> float:
+    if changes:
+        rates, watts = np.diff(rates, axis=0), np.diff(watts)
     scale = rates.std(axis=0)
     usable = scale > 0
     if not usable.any():

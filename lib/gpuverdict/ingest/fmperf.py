@@ -45,7 +45,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     LogFormatError
         For an event without its identity, time or duration.
     """
-    groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     n_excluded = n_odd = 0
     for row in _rows(document.first):
         if not isinstance(row, dict):
@@ -53,7 +53,9 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
         elif row.get("exclude") is True:
             n_excluded += 1
         else:
-            groups.setdefault((row.get("worker_idx"), row.get("request_idx")), []).append(row)
+            # As texts: whatever stands there, equal identities are one request.
+            identity = (str(row.get("worker_idx")), str(row.get("request_idx")))
+            groups.setdefault(identity, []).append(row)
     if not groups:
         raise LogFormatError(document.name, found="no event that counts", expected="token rows")
     stamps = [_stamp(row, document.name) for rows in groups.values() for row in rows]

@@ -18,7 +18,7 @@ from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.gaps import Gaps
-from gpuverdict.ingest.values import mapping, number, text, whole
+from gpuverdict.ingest.values import list_of, mapping, number, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -83,8 +83,8 @@ def _read_one(
     given: list[float | None] = []
     for row in requests:
         row = mapping(row)
-        stamps = [_stamp(item, where) for item in row.get("response_timestamps") or []]
-        outputs = row.get("response_outputs") or []
+        stamps = [_stamp(item, where) for item in _listed(row, "response_timestamps", where)]
+        outputs = _listed(row, "response_outputs", where)
         events = _events(stamps, outputs)
         usage: Mapping[str, Any] = next((use for _, _, use in reversed(events) if use), {})
         times = [stamp for stamp, content, _ in events if content]
@@ -101,7 +101,7 @@ def _read_one(
     limit = whole(mode.get("value")) if mode.get("mode") == "concurrency" else None
     rate = number(mode.get("value")) if "rate" in str(mode.get("mode")) else None
     extra = [] if counted else [caution("tokens_unknown")]
-    bounds = [_stamp(item, where) for item in experiment.get("window_boundaries") or []]
+    bounds = [_stamp(item, where) for item in _listed(experiment, "window_boundaries", where)]
     return build_run(
         document,
         part=str(index),
@@ -146,6 +146,10 @@ def _read_one(
 def _duration(end: Sequence[float | None]) -> float | None:
     known = [time for time in end if time is not None]
     return max(known) if known and max(known) > 0 else None
+
+
+def _listed(record: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
+    return list_of(record, key, where) if record.get(key) is not None else []
 
 
 def _stamp(value: Any, where: str) -> int:

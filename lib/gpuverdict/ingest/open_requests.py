@@ -198,7 +198,7 @@ def _facts(
 def _indexes(given: Any, n: int, where: str) -> list[int]:
     if given is None:
         return list(range(n))
-    if np.isnan(given).any() or (given != np.floor(given)).any():
+    if np.isnan(given).any() or ((given != np.floor(given)) | (np.abs(given) > 2**53)).any():
         raise LogFormatError(f"{where}: request_index", found="a value that is no whole number")
     indexes = [int(value) for value in given]
     if len(set(indexes)) != n:

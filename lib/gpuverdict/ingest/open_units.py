@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from typing import Any
@@ -69,18 +70,24 @@ def cell_number(value: Any, decimal: str, where: str) -> float | None:
     if isinstance(value, bool):
         raise LogFormatError(where, found=repr(value), expected="a number")
     if isinstance(value, int | float):
-        return float(value)
+        return _finite(float(value), where)
     text = str(value).strip()
     if text.lower() in ("", "na", "n/a", "nan", "null", "none", "-", "--"):
         return None
     if decimal == ",":
         text = text.replace(".", "").replace(",", ".") if "," in text else text
     try:
-        return float(text)
+        return _finite(float(text), where)
     except ValueError:
         remedy = "give decimal: ','" if re.fullmatch(r"-?\d+,\d+", text) else ""
         raise LogFormatError(where, found=f"{text[:40]!r}", expected="a number",
                              remedy=remedy) from None  # fmt: skip
+
+
+def _finite(number: float, where: str) -> float:
+    if math.isinf(number):
+        raise LogFormatError(where, found="infinity", expected="a finite number or an empty cell")
+    return number
 
 
 def epoch_seconds(value: Any, where: str, options: ReadOptions) -> float | None:

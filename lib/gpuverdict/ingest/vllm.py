@@ -28,8 +28,6 @@ from gpuverdict.text import caution
 __all__ = ["read", "read_record", "reported_summary", "why_not"]
 
 _NEEDED = ("model_id", "num_prompts", "date", "completed")
-_SGLANG_MARKS = ("total_output_tokens_retokenized", "server_info", "accept_length",
-                 "random_range_ratio")  # fmt: skip
 _TRTLLM_MARKS = ("user_throughput", "e2els", "avg_decoded_tokens_per_iter")
 
 

@@ -1,10 +1,9 @@
 """Rendering: check parameters, run the notebooks, write the folders of a campaign.
 
 `parameters` refuses a bad parameter before a kernel starts, `notebooks` runs one notebook and says
-where it failed, `comparison` makes one folder, `folders` keeps two writers apart, `fingerprint` says
-what did not change, and `batch` renders the comparisons of a campaign and survives what fails.
-Heavy imports happen inside functions: an unchanged campaign is recognised
-without them.
+where it failed, `comparison` makes one folder, `folders` keeps two writers apart, `fingerprint`
+says what did not change, and `batch` renders the comparisons and survives what fails. Heavy
+imports happen inside functions: an unchanged campaign is recognised without them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ _CONNECT_S = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignReport:
-    """How a campaign went; `exit_code` is 0, 1 when part is lost, 2 when nothing could be rendered."""
+    """How a campaign went; `exit_code` is 0, 1 when part is lost, 2 when nothing was rendered."""
 
     index: Path
     comparisons: tuple[ComparisonReport, ...]
@@ -130,7 +130,7 @@ def render_campaign(
         step(name)
     opened = None
     if tasks:
-        warm = all(is_stored(digest, file.options, store_path) for _, file, digest in inputs
+        warm = all(is_stored(digest, file, store_path) for _, file, digest in inputs
                    if file.role != "server_logs")  # fmt: skip
 
         def open_inputs() -> Any:
@@ -154,7 +154,7 @@ def render_campaign(
     return CampaignReport(index=target / "index.html", comparisons=shown, lost=lost)
 
 
-def _on_threads(tasks: list[Task], jobs: int) -> Iterator[ComparisonReport | None]:
+def _on_threads(tasks: list[Task], jobs: int) -> Generator[ComparisonReport | None, None, None]:
     """Render with so many kernels at a time; gives None once all are on their way.
 
     A thread each is enough: the work is done in the kernels, which are processes.
@@ -173,7 +173,7 @@ def _on_threads(tasks: list[Task], jobs: int) -> Iterator[ComparisonReport | Non
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _on_cluster(tasks: list[Task], cluster: str) -> Iterator[ComparisonReport | None]:
+def _on_cluster(tasks: list[Task], cluster: str) -> Generator[ComparisonReport | None, None, None]:
     """Render on the workers of a Dask scheduler, which see the same files."""
     from distributed import Client
     from distributed import as_completed as finished
@@ -194,16 +194,20 @@ def _on_cluster(tasks: list[Task], cluster: str) -> Iterator[ComparisonReport | 
         try:
             yield None
             for future in finished(futures):
-                problem = future.exception()
-                task = futures[future]
-                yield future.result() if problem is None else ComparisonReport(
-                    name=task.name, folder=task.folder, state="failed",
-                    error=f"{task.name}: found a worker that failed "
-                    f"({type(problem).__name__}: {str(problem).strip()[:200]})",
-                )  # fmt: skip
+                failure = future.exception()
+                yield future.result() if failure is None else _lost(futures[future], failure)
         except BaseException:
             client.cancel(list(futures), force=True)
             raise
+
+
+def _lost(task: Task, failure: BaseException) -> ComparisonReport:
+    """Say of a comparison that its worker failed, not the notebook."""
+    said = f"{type(failure).__name__}: {str(failure).strip()[:200]}"
+    return ComparisonReport(
+        name=task.name, folder=task.folder, state="failed",
+        error=f"{task.name}: found a worker that failed ({said}), expected a report",
+    )  # fmt: skip
 
 
 def _absolute(task: Task) -> Task:

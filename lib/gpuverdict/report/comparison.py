@@ -1,4 +1,4 @@
-"""One comparison into its folder: notebook, page, verdicts, tables; or the notebook with its error."""
+"""One comparison into its folder: page, verdicts, tables; or the notebook with its error."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuverdict.campaign import Campaign, ComparisonSpec, InputFile, arm_inputs
 from gpuverdict.errors import GpuverdictError
 from gpuverdict.report.notebooks import notebook_folder
-from gpuverdict.store import code_digest, file_digest, package_versions
+from gpuverdict.store import beside_digest, code_digest, file_digest, package_versions
 
 __all__ = ["fingerprints", "input_digests"]
 
@@ -54,7 +54,8 @@ def fingerprints(
     for name, version in package_versions().items():
         common.update(f"{name}{version}\n".encode())
     for arm, file, found in inputs:
-        common.update(f"{arm}/{file.role}/{file.path.name}\n{found}\n".encode())
+        beside = beside_digest(file.path) if file.path.is_file() else ""
+        common.update(f"{arm}/{file.role}/{file.path.name}\n{found}{beside}\n".encode())
     for arm in campaign.arms:
         common.update("".join(map(str, arm_inputs(campaign, arm)[1])).encode())
     marks = {}

@@ -77,9 +77,7 @@ def folder_names(campaign: Campaign) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def locked(
-    target: Path, key: str, give_up: Callable[[], bool] = lambda: False
-) -> Iterator[bool]:
+def locked(target: Path, key: str, give_up: Callable[[], bool] = lambda: False) -> Iterator[bool]:
     """Hold a lock of an output folder (`lock_key`); gives False when told to give up waiting."""
     try:
         import fcntl

@@ -1,4 +1,4 @@
-"""Running one notebook: a fixed kernel, another try when it does not start, and the place it failed."""
+"""Running one notebook: a fixed kernel, another try where it does not start, where it failed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = ["KERNEL", "Kernels", "NotebookError", "notebook_folder", "run_noteboo
 # One kernel whatever a notebook was saved under: the name of another machine's means nothing here.
 KERNEL = "python3"
 _TRIES = 3
+_EXPECTED = "a notebook that runs through"
 # A socket's path is at most 108 bytes on Linux and 104 on macOS, a number behind it included.
 _SOCKET_NAME = 96
 
@@ -78,8 +79,8 @@ class Kernels:
                         known._managers.remove(self)
                 await super()._async_cleanup_resources(restart)
 
-            post_start_kernel = _async_post_start_kernel  # type: ignore[assignment]
-            cleanup_resources = _async_cleanup_resources  # type: ignore[assignment]
+            post_start_kernel = _async_post_start_kernel
+            cleanup_resources = _async_cleanup_resources
 
         return KnownKernel
 
@@ -148,7 +149,8 @@ def run_notebook(
                     str(notebook), str(output), parameters=given, kernel_name=KERNEL,
                     language="python", progress_bar=False, log_output=False,
                     request_save_on_cell_execute=True, start_timeout=120,
-                    config=_transport(sockets if attempt < _TRIES - 1 else None), kernel_manager_class=kernels.manager_class(),
+                    config=_transport(sockets if attempt < _TRIES - 1 else None),
+                    kernel_manager_class=kernels.manager_class(),
                 )  # fmt: skip
             return Path(output)
         except PapermillExecutionError as failure:
@@ -157,7 +159,7 @@ def run_notebook(
             if kernels.stopped:
                 raise _stopped(output) from None
             raise NotebookError(
-                output, found="a kernel that died in a cell", expected="a notebook that runs through",
+                output, found="a kernel that died in a cell", expected=_EXPECTED,
                 remedy="the cells before it are kept there; it may have run out of memory",
             ) from None  # fmt: skip
         except RuntimeError as failure:
@@ -204,7 +206,7 @@ def _cell_error(output: Path, failure: Any) -> NotebookError:
     line = f"{failure.ename}: {_first_line(failure.evalue)}"
     number = failure.cell_index
     return NotebookError(
-        output, found=f"an error in cell {number} ({line})", expected="a notebook that runs through",
+        output, found=f"an error in cell {number} ({line})", expected=_EXPECTED,
         remedy="open it there; the cells before it are kept",
     )  # fmt: skip
 

@@ -83,6 +83,9 @@ class RunFacts:
         return settled(self.window)
 
 
+Place = tuple[str, str, str | None, str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The long frame, and the facts of each run.
@@ -94,6 +97,22 @@ class Summary:
 
     frame: pd.DataFrame
     facts: Mapping[str, RunFacts]
+    _places: dict[Place, dict[str, list[float]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def values(self, place: Place) -> Mapping[str, Sequence[float]]:
+        """Give the known values of the runs at (arm, workload, level, metric, statistic) by window.
+
+        The frame is walked once, however many places are asked for.
+        """
+        if not self._places:
+            known = self.frame[self.frame.value.notna()]
+            columns = ("arm", "workload", "level", "metric", "statistic", "window", "value")
+            for *key, window, value in zip(*(known[c].tolist() for c in columns), strict=True):
+                held = self._places.setdefault(tuple(key), {})
+                held.setdefault(window, []).append(value)
+        return self._places.get(place, {})
 
 
 def settled(window: Window) -> bool:

@@ -210,8 +210,11 @@ def _gaps(ok: pl.DataFrame, run: Run, none_ok: tuple[Caution, ...]) -> list[Row]
     )
     if gaps.is_empty():
         absent = none_ok or (caution("no_gaps_in_log"),)
-        return [*statistic_rows("itl_s", pl.Series([], dtype=pl.Float64), absent),
-                *statistic_rows("chunk_gap_s", pl.Series([], dtype=pl.Float64), absent)]  # fmt: skip
+        nothing = pl.Series([], dtype=pl.Float64)
+        return [
+            *statistic_rows("itl_s", nothing, absent),
+            *statistic_rows("chunk_gap_s", nothing, absent),
+        ]
     kinds = set(gaps["gap_kind"].drop_nulls())
     # `explode` on one column keeps memory at the size of the gaps themselves.
     flat = gaps["gaps_s"].explode()

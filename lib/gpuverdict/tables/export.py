@@ -218,6 +218,7 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> None:
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):
             safe[column] = safe[column].map(_disarmed)
+    safe.columns = [_disarmed(str(name)) for name in safe.columns]
     safe.to_csv(path, index=False, encoding="utf-8-sig", lineterminator="\r\n")
 
 

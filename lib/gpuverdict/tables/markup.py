@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from markupsafe import Markup
 
 __all__ = ["RatioAxis", "Section", "environment", "render", "stylesheet"]
 
+_STEERING = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 _STYLE = '<style data-gv="style">{}</style>'
 
 
@@ -29,8 +33,13 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Fill a template of the package; text values are escaped."""
-    return Markup(environment().get_template(template).render(**values))
+    """Fill a template of the package; text values are escaped, and what steers a reader is shown.
+
+    Control characters and overrides of the writing direction from a log would hide or reorder what
+    stands beside them.
+    """
+    filled = environment().get_template(template).render(**values)
+    return Markup(_STEERING.sub("\ufffd", filled))
 
 
 @functools.cache

@@ -102,22 +102,14 @@ def arm_level_value(
     case: Scene, arm: str, workload: str, level: Level, metric: str, statistic: str
 ) -> float | None:
     """Give the geometric mean over the runs of one number at a level; None where no run has it."""
-    frame = case.summary.frame
     key = json.dumps(dict(level), sort_keys=True)
-    rows = frame[
-        (frame.arm == arm)
-        & (frame.workload == workload)
-        & (frame.level == key)
-        & (frame.metric == metric)
-        & (frame.statistic == statistic)
-        & frame.value.notna()
-    ]
+    found = case.summary.values((arm, workload, key, metric, statistic))
     for window in ("steady", "whole_run"):
-        values = rows[rows.window == window].value
-        if len(values):
-            positive = [float(v) for v in values if v > 0]
+        values = found.get(window)
+        if values:
+            positive = [v for v in values if v > 0]
             if len(positive) < len(values):
-                return float(values.mean())
+                return sum(values) / len(values)
             return math.exp(sum(map(math.log, positive)) / len(positive))
     return None
 

@@ -25,10 +25,12 @@ _LOCAL = re.compile(r"(?:/[\w.+@-]+){2,}|[A-Za-z]:\\[\w\\.+@ -]+")
 
 _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("killed", re.compile(
-        r"out of memory: kill(?:ed)? process|oom-kill|oom_reaper|memory cgroup out of memory", re.I)),
+        r"out of memory: kill(?:ed)? process|oom-kill|oom_reaper|memory cgroup out of memory",
+        re.I)),
     ("no_kv_space", re.compile(
-        r"no available memory for the cache blocks|is larger than the maximum number of tokens that "
-        r"can be stored in kv cache|not enough memory[^\n]{0,60}(?:kv|cache)|"
+        r"no available memory for the cache blocks|"
+        r"is larger than the maximum number of tokens that can be stored in kv cache|"
+        r"not enough memory[^\n]{0,60}(?:kv|cache)|"
         r"kv cache[^\n]{0,60}(?:is needed|not enough)", re.I)),
     ("fragmented", re.compile(
         r"reserved by pytorch but unallocated|expandable_segments|memory fragmentation", re.I)),
@@ -36,7 +38,8 @@ _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         r"cuda out of memory|outofmemoryerror|cuda_error_out_of_memory|"
         r"cudaerrormemoryallocation|hip out of memory|cublas_status_alloc_failed", re.I)),
     ("preempted", re.compile(
-        r"is preempted by|preemption[_ ]?mode|retract(?:ed)? (?:requests|decode)|kv cache pool is full",
+        r"is preempted by|preemption[_ ]?mode|retract(?:ed)? (?:requests|decode)|"
+        r"kv cache pool is full",
         re.I)),
 )  # fmt: skip
 

@@ -93,9 +93,10 @@ def one_sided_cell(
             caution("not_measured_level", arm=", ".join(lacking or names), level=level_label(level),
                     metric=METRICS[key.metric].label)
         ]  # fmt: skip
-    elif rung == 7:
+    elif rung == 7 and (could := [name for name in lacking if name not in infeasible]):
+        # Nobody is asked to run what is declared not to run.
         said.append(
-            caution("not_measured_level", arm=", ".join(lacking), level=level_label(level),
+            caution("not_measured_level", arm=", ".join(could), level=level_label(level),
                     metric=METRICS[key.metric].label)
         )  # fmt: skip
     known = [[v for _, v in arm if v is not None and v > 0] for arm in values]
