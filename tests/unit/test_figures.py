@@ -25,9 +25,7 @@ SLO = {"ttft_s": {"p95": 0.5}, "tpot_s": {"p50": 0.03}}
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     both = {"levels": (2, 4), "repeats": 3}
-    return two_arms(
-        tmp_path_factory.mktemp("figures"), a=both, b={**both, "effect": 0.1}, slo=SLO
-    )
+    return two_arms(tmp_path_factory.mktemp("figures"), a=both, b={**both, "effect": 0.1}, slo=SLO)
 
 
 def plates(case: Case, lang: str = "en") -> list[Plate]:

@@ -29,17 +29,13 @@ HOSTILE = '<script>alert("x")</script>'
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """b takes 20 % longer for everything than a, at 2 and 4 streams; both meet the SLO."""
     both = {"levels": (2, 4), "repeats": 4}
-    return two_arms(
-        tmp_path_factory.mktemp("slower"), a=both, b={**both, "effect": 0.20}, slo=SLO
-    )
+    return two_arms(tmp_path_factory.mktemp("slower"), a=both, b={**both, "effect": 0.20}, slo=SLO)
 
 
 @pytest.fixture(scope="module")
 def swapped(tmp_path_factory: pytest.TempPathFactory) -> Case:
     both = {"levels": (2, 4), "repeats": 4}
-    return two_arms(
-        tmp_path_factory.mktemp("swapped"), a={**both, "effect": 0.20}, b=both, slo=SLO
-    )
+    return two_arms(tmp_path_factory.mktemp("swapped"), a={**both, "effect": 0.20}, b=both, slo=SLO)
 
 
 def test_the_ratio_axis_is_logarithmic_and_holds_one() -> None:
