@@ -194,7 +194,21 @@ def write_campaign(folder: Path, arms: Mapping[str, Mapping[str, Any]], **keys: 
     return path
 
 
-def two_arms(
+def _written(
+    folder: Path,
+    a: Mapping[str, Any] | None,
+    b: Mapping[str, Any] | None,
+    arm_a: Mapping[str, Any] | None,
+    arm_b: Mapping[str, Any] | None,
+    keys: Mapping[str, Any],
+) -> Path:
+    write_arm(folder, "a", **dict(a or {}))
+    write_arm(folder, "b", **dict(b or {}))
+    arms = {"a": arm("a", **dict(arm_a or {})), "b": arm("b", **dict(arm_b or {}))}
+    return write_campaign(folder, arms, **keys)
+
+
+def judge_two(
     folder: Path,
     *,
     a: Mapping[str, Any] | None = None,
@@ -203,14 +217,18 @@ def two_arms(
     arm_b: Mapping[str, Any] | None = None,
     **keys: Any,
 ) -> Opened:
-    """Write the logs of two arms (`a`, `b`: arguments of `write_arm`) and open their comparison."""
-    write_arm(folder, "a", **dict(a or {}))
-    write_arm(folder, "b", **dict(b or {}))
-    arms = {"a": arm("a", **dict(arm_a or {})), "b": arm("b", **dict(arm_b or {}))}
-    return open_verdict(write_campaign(folder, arms, **keys))
+    """Write the logs of two arms (`a`, `b`: arguments of `write_arm`) and judge them."""
+    return open_verdict(_written(folder, a, b, arm_a, arm_b, keys))
 
 
-def two_arms_case(folder: Path, **keys: Any) -> Case:
-    """Do the same as `two_arms`, opened as a report opens it: curves, capacity and findings too."""
-    two_arms(folder, **keys)
-    return open_case(folder / "campaign.yaml", "ab")
+def two_arms(
+    folder: Path,
+    *,
+    a: Mapping[str, Any] | None = None,
+    b: Mapping[str, Any] | None = None,
+    arm_a: Mapping[str, Any] | None = None,
+    arm_b: Mapping[str, Any] | None = None,
+    **keys: Any,
+) -> Case:
+    """The same with all that a report shows beside the verdicts."""
+    return open_case(_written(folder, a, b, arm_a, arm_b, keys), "ab")

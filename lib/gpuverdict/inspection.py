@@ -277,6 +277,7 @@ def draft_campaign(folder: str | Path, options: ReadOptions | None = None) -> st
         raise LogFormatError(folder, found="no readable benchmark log", expected="at least one")
     runs = [run for found in arms.values() for _, row in found.logs for run in row["runs"]]
     lines = [
+        f"# {sentence('draft_save')}",
         f"campaign: {_scalar(folder.resolve().name or 'campaign')}",
         f"title: {_scalar(sentence('draft_title'))}",
         f"# time_zone: UTC   # {sentence('draft_time_zone')}",

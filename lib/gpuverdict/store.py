@@ -26,7 +26,13 @@ from typing import Any
 import polars as pl
 
 from gpuverdict.campaign import Campaign, InputFile
-from gpuverdict.errors import CampaignError, Caution, GpuverdictError, LogFormatError
+from gpuverdict.errors import (
+    CampaignError,
+    Caution,
+    GpuverdictError,
+    LogFormatError,
+    ParameterError,
+)
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
 from gpuverdict.text import caution
 
@@ -35,6 +41,7 @@ __all__ = [
     "StoredRun",
     "beside_digest",
     "code_digest",
+    "connect_cluster",
     "default_store",
     "dump_cautions",
     "file_digest",
@@ -47,6 +54,7 @@ __all__ = [
 _PACKAGES = ("gpuverdict", "numpy", "pandas", "polars", "scipy", "statsmodels", "matplotlib",
              "seaborn", "papermill", "nbconvert")  # fmt: skip
 
+_CONNECT_S = 20
 # The names `Document.sibling` is asked for, compressed or not.
 _BESIDE = (
     "*_aiperf.json*",
@@ -206,10 +214,39 @@ def _in_parallel(
     calls = [joblib.delayed(_digest_and_read)(file, store) for file in files]
     if cluster is None:
         return list(joblib.Parallel(n_jobs=jobs)(calls))
+    with connect_cluster(cluster, default=True), joblib.parallel_config(backend="dask"):
+        return list(joblib.Parallel()(calls))
+
+
+def connect_cluster(cluster: str, *, default: bool = False) -> Any:
+    """Return a client of a Dask scheduler.
+
+    Parameters
+    ----------
+    cluster : str
+        Its address.
+    default : bool
+        Whether joblib is to find it.
+
+    Raises
+    ------
+    ParameterError
+        When no scheduler answers there.
+    """
+    import logging
+
     from distributed import Client
 
-    with Client(cluster), joblib.parallel_config(backend="dask"):
-        return list(joblib.Parallel()(calls))
+    # It tells every failed attempt; one line at the end says the same.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        return Client(cluster, timeout=_CONNECT_S, set_as_default=default)
+    except (OSError, ValueError) as problem:
+        first = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise ParameterError(
+            f"--cluster {cluster}", found=f"no scheduler ({first[:120]})",
+            expected="the address of a Dask scheduler, such as tcp://host:8786",
+        ) from None  # fmt: skip
 
 
 def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:

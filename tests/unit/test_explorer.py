@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from tests.campaigns import two_arms_case
+from tests.campaigns import two_arms
 
 from gpuverdict.explorer import VIEWS, Explorer
 
@@ -14,7 +14,7 @@ from gpuverdict.explorer import VIEWS, Explorer
 @pytest.fixture
 def view(tmp_path: Path) -> Explorer:
     both = {"levels": (2, 4), "repeats": 3}
-    return Explorer(two_arms_case(tmp_path, a=both, b={**both, "effect": 0.1}))
+    return Explorer(two_arms(tmp_path, a=both, b={**both, "effect": 0.1}))
 
 
 def test_every_view_shows_something(view: Explorer) -> None:
@@ -69,6 +69,6 @@ def test_the_view_is_exported(view: Explorer, tmp_path: Path) -> None:
 
 
 def test_it_is_told_in_chinese(tmp_path: Path) -> None:
-    view = Explorer(two_arms_case(tmp_path), lang="zh")
+    view = Explorer(two_arms(tmp_path), lang="zh")
     assert view.metric.description == "指标"
     assert "每个点是一次运行" in view.figure.value

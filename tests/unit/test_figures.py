@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from tests.campaigns import two_arms_case
+from tests.campaigns import two_arms
 
 from gpuverdict import figures
 from gpuverdict.case import Case
@@ -25,7 +25,7 @@ SLO = {"ttft_s": {"p95": 0.5}, "tpot_s": {"p50": 0.03}}
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     both = {"levels": (2, 4), "repeats": 3}
-    return two_arms_case(
+    return two_arms(
         tmp_path_factory.mktemp("figures"), a=both, b={**both, "effect": 0.1}, slo=SLO
     )
 
@@ -128,7 +128,7 @@ def test_case_60_chinese_labels_and_the_minus_sign() -> None:
 
 
 def test_the_trade_off_goes_per_gpu_where_numbers_of_gpus_differ(tmp_path: Path) -> None:
-    case = two_arms_case(tmp_path, arm_b={"gpus": 2, "tensor_parallel": 2, "cards": ["b", "c"]})
+    case = two_arms(tmp_path, arm_b={"gpus": 2, "tensor_parallel": 2, "cards": ["b", "c"]})
     assert "output_tokens_per_s_per_gpu" in figures.trade_off(case).frame.columns
 
 

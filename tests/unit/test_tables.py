@@ -12,7 +12,7 @@ import nbformat
 import openpyxl
 import pandas as pd
 import pytest
-from tests.campaigns import arm, two_arms_case, write_arm, write_campaign
+from tests.campaigns import arm, two_arms, write_arm, write_campaign
 
 from gpuverdict import tables
 from gpuverdict.case import Case, open_case
@@ -29,7 +29,7 @@ HOSTILE = '<script>alert("x")</script>'
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """b takes 20 % longer for everything than a, at 2 and 4 streams; both meet the SLO."""
     both = {"levels": (2, 4), "repeats": 4}
-    return two_arms_case(
+    return two_arms(
         tmp_path_factory.mktemp("slower"), a=both, b={**both, "effect": 0.20}, slo=SLO
     )
 
@@ -37,7 +37,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Case:
 @pytest.fixture(scope="module")
 def swapped(tmp_path_factory: pytest.TempPathFactory) -> Case:
     both = {"levels": (2, 4), "repeats": 4}
-    return two_arms_case(
+    return two_arms(
         tmp_path_factory.mktemp("swapped"), a={**both, "effect": 0.20}, b=both, slo=SLO
     )
 
@@ -104,7 +104,7 @@ def test_the_level_shown_is_the_one_nearest_the_knee(slower: Case) -> None:
 
 
 def test_without_an_slo_the_highest_common_level_is_shown(tmp_path: Path) -> None:
-    case = two_arms_case(tmp_path, a={"levels": (2, 4)}, b={"levels": (2, 4, 8)})
+    case = two_arms(tmp_path, a={"levels": (2, 4)}, b={"levels": (2, 4, 8)})
     level, why = knee_level(case)
     assert dict(level or {}) == {"concurrency": 4}
     assert why == "knee_no_slo"
@@ -114,7 +114,7 @@ def test_without_an_slo_the_highest_common_level_is_shown(tmp_path: Path) -> Non
 
 
 def test_a_level_that_runs_out_of_memory_is_an_answer(tmp_path: Path) -> None:
-    case = two_arms_case(
+    case = two_arms(
         tmp_path, a={"levels": (2, 4)}, b={"levels": (2,)},
         arm_b={"infeasible": [{"level": 4, "reason": "out of memory"}]}, slo=SLO,
     )  # fmt: skip
@@ -141,7 +141,7 @@ def test_the_title_says_that_a_device_was_not_verified(slower: Case) -> None:
 
 
 def test_simulated_data_is_said_in_the_title(tmp_path: Path) -> None:
-    case = two_arms_case(tmp_path, simulated=True)
+    case = two_arms(tmp_path, simulated=True)
     assert "simulated" in title(case)
     assert "模拟" in title(case, "zh")
 

@@ -29,11 +29,9 @@ from gpuverdict.report.folders import (
     replace_file,
 )
 from gpuverdict.report.notebooks import Kernels
-from gpuverdict.store import default_store, is_stored
+from gpuverdict.store import connect_cluster, default_store, is_stored
 
 __all__ = ["CampaignReport", "render_campaign"]
-
-_CONNECT_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,25 +173,16 @@ def _on_threads(tasks: list[Task], jobs: int) -> Generator[ComparisonReport | No
 
 def _on_cluster(tasks: list[Task], cluster: str) -> Generator[ComparisonReport | None, None, None]:
     """Render on the workers of a Dask scheduler, which see the same files."""
-    from distributed import Client
     from distributed import as_completed as finished
 
-    try:
-        client = Client(cluster, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as problem:
-        first = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise ParameterError(
-            f"--cluster {cluster}", found=f"no scheduler ({first[:120]})",
-            expected="the address of a Dask scheduler, such as tcp://host:8786",
-        ) from None  # fmt: skip
-    with client:
+    with connect_cluster(cluster) as client:
         absolute = [_absolute(task) for task in tasks]
         futures = {
             client.submit(render_comparison, task, pure=False, retries=1): task for task in absolute
         }
         try:
             yield None
-            for future in finished(futures):
+            for future in finished(futures, loop=client.loop):
                 failure = future.exception()
                 yield future.result() if failure is None else _lost(futures[future], failure)
         except BaseException:

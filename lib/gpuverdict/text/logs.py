@@ -446,6 +446,10 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("  An unknown table. Check this map and give it as columns: in campaign.yaml:", ""),
         "zh": ("  未知表格。请核对以下映射，并在 campaign.yaml 中以 columns: 写明：", ""),
     },
+    "draft_save": {
+        "en": ("Save this as campaign.yaml in the folder; correct what the comments name.", ""),
+        "zh": ("将此内容保存为该文件夹中的 campaign.yaml，并更正注释指出的各项。", ""),
+    },
     "draft_title": {
         "en": ("Say in one line what is compared", ""),
         "zh": ("用一句话说明比较的内容", ""),
