@@ -157,6 +157,10 @@ def summarize_paths(paths: Sequence[str | Path]) -> tuple[pd.DataFrame, list[str
             frames.append(summarize(measured))
             lost += [item.error for item in measured.lost]
             continue
+        if not path.exists():
+            raise LogFormatError(
+                path, found="no such file or directory", expected="a benchmark log"
+            )
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         for file in files:
             try:

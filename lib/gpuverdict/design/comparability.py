@@ -153,6 +153,7 @@ def compare_designs(
         found.caveats.append(caution("this_card_only"))
         if min(len(set(arm.cards)) // arm.gpus for arm in arms) >= MODELS_FROM_CARDS:
             found.caveats.append(caution("cards_not_mapped"))
+    found.caveats += [c for c in measured.cautions if c.values.get("arm") in names]
     level: Literal["comparable", "caveats", "not comparable"] = "comparable"
     if found.refused:
         level = "not comparable"

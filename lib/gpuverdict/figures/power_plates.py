@@ -68,7 +68,7 @@ def power_over_time(case: Case, lang: str = "en") -> Plate:
 
 
 def _watts(case: Case, arm: str) -> tuple[pl.DataFrame, float | None] | None:
-    """Sum the GPUs of an arm in bins of a second, from its first run to its last."""
+    """Sum the GPUs of an arm in bins of a second, over its own runs."""
     starts = [
         (float(r.stored.info["t0_epoch_s"]), float(r.stored.info.get("duration_s") or 0.0))
         for r in case.measured.runs_of(arm)
@@ -77,10 +77,12 @@ def _watts(case: Case, arm: str) -> tuple[pl.DataFrame, float | None] | None:
     samples = [t.samples for t in case.measured.traces.get(arm, ()) if t.samples.height]
     if not starts or not samples:
         return None
-    begin, end = min(s for s, _ in starts), max(s + d for s, d in starts)
-    rows = pl.concat(samples, how="vertical_relaxed").filter(
-        pl.col("time_epoch_s").is_between(begin - 5, end + 5), pl.col("power_w").is_not_null()
+    begin = min(s for s, _ in starts)
+    # Another arm may have run in between, on the same card and in the same trace.
+    own = pl.any_horizontal(
+        [pl.col("time_epoch_s").is_between(s - 2, s + d + 2) for s, d in sorted(starts)]
     )
+    rows = pl.concat(samples, how="vertical_relaxed").filter(own, pl.col("power_w").is_not_null())
     if rows.is_empty():
         return None
     binned = (

@@ -41,6 +41,10 @@ def run_id(document: Document, part: str) -> str:
     return hashlib.sha256(f"{document.sha256}:{part}".encode()).hexdigest()
 
 
+# No request lasts three years: an infinite or absurd time is no time.
+LONGEST_S = 1e8
+
+
 def build_run(
     document: Document,
     *,
@@ -120,6 +124,12 @@ def build_run(
     }
     columns_f = numeric_columns(columns, n)
     impossible = _impossible(columns_f)
+    for name in ("ttft_s", "e2e_s", "decode_s"):
+        impossible |= np.nan_to_num(columns_f[name], nan=0.0) > LONGEST_S
+    if gaps is not None:
+        broken = ~(np.abs(gaps.sums_s) < LONGEST_S)
+        impossible |= broken
+        gaps = gaps.cleared(broken)
     streaming = facts["streaming"] is not False
     status = _statuses(columns, columns_f, errors, n, streaming, needs_tokens)
     _null_latencies(columns_f, status, impossible)

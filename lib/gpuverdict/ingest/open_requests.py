@@ -23,6 +23,8 @@ from gpuverdict.text import caution
 
 __all__ = ["read", "why_not"]
 
+# Milliseconds of an epoch under a name that says seconds lie beyond it.
+LATEST_EPOCH_S = 1e11
 _SIGNATURE = ("request_index", "status", "start_s")
 _REQUIRED = ("request_index", "status", "start_s", "end_s", "input_tokens", "output_tokens",
              "output_tokens_source")  # fmt: skip
@@ -171,6 +173,11 @@ def _facts(
     start, end = columns.get("start_s"), columns.get("end_s")
     if end is None:
         end = columns.get("last_token_s")
+    if start is not None and np.isfinite(start).any() and float(np.nanmax(start)) > LATEST_EPOCH_S:
+        raise LogFormatError(
+            "start_s", found=f"{float(np.nanmax(start)):g}, past the year 5000 in seconds",
+            expected="seconds", remedy="convert milliseconds or nanoseconds",
+        )  # fmt: skip
     duration = None
     if (
         start is not None

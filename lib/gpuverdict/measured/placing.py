@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuverdict.campaign import Campaign
+import polars as pl
+
+from gpuverdict.campaign import Campaign, Workload
 from gpuverdict.campaign.inputs import natural_key
 from gpuverdict.errors import CampaignError, Caution
 from gpuverdict.schema import run_level
@@ -24,6 +26,9 @@ from gpuverdict.text import caution
 __all__ = ["Lost", "MeasuredRun", "arm_runs", "level_label", "plain_precision", "relative"]
 
 RUN_ROLES = ("sweeps", "runs", "files")
+# How far a served median may lie from the declared length before one of the two is wrong.
+LENGTH_DRIFT = 0.2
+LENGTH_OVER = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +263,13 @@ def _contradictions(
                 path, found=f"{logged} {key.replace('_', ' ')} asked of the tool",
                 expected=f"workload.{key} {asked}", remedy="correct one of them",
             )  # fmt: skip
+    level = run_level(info) or {}
+    if workload.load == "open" and "concurrency" in level and info.get("load_kind") == "closed":
+        raise CampaignError(
+            path, found="a closed loop", expected=f"workload.load {workload.load}",
+            remedy="correct one of them",
+        )  # fmt: skip
+    said = _served_lengths(workload, stored, path)
     spec = campaign.arms[arm]
     if info.get("tp") and spec.tensor_parallel and int(info["tp"]) != spec.tensor_parallel:
         raise CampaignError(
@@ -282,8 +294,36 @@ def _contradictions(
             remedy="correct one of them",
         )  # fmt: skip
     if planned is not None and rows and rows < planned:
-        return (caution("short_of_plan", path=path, n_rows=rows, planned=planned),)
-    return ()
+        said.append(caution("short_of_plan", path=path, n_rows=rows, planned=planned))
+    return tuple(said)
+
+
+def _served_lengths(workload: Workload, stored: StoredRun, path: str) -> list[Caution]:
+    """Compare the declared lengths with those that were served, where no log states the asked ones.
+
+    Prompts drift when they are encoded again and templates add tokens, so a fifth is allowed; an
+    output may end early, but never be longer than asked.
+    """
+    if not stored.info.get("n_ok") or not stored.info.get("n_rows"):
+        return []
+    rows = stored.requests().filter(pl.col("status") == "ok", pl.col("phase") == "main")
+    said: list[Caution] = []
+    for key in ("input_tokens", "output_tokens"):
+        asked, known = getattr(workload, key), rows[key].drop_nulls()
+        if asked is None or known.is_empty() or stored.info.get(f"requested_{key}") is not None:
+            continue
+        served = float(known.median())  # type: ignore[arg-type]
+        name = key.replace("_", " ")
+        short = served < asked * (1 - LENGTH_DRIFT)
+        above = served > asked * (1 + (LENGTH_DRIFT if key == "input_tokens" else LENGTH_OVER))
+        if above or (short and (key == "input_tokens" or workload.ignore_eos)):
+            raise CampaignError(
+                path, found=f"a median of {served:g} {name}", expected=f"workload.{key} {asked}",
+                remedy="correct one of them",
+            )  # fmt: skip
+        if short:
+            said.append(caution("outputs_end_early", path=path, served=served, asked=asked))
+    return said
 
 
 def plain_precision(precision: object) -> str:

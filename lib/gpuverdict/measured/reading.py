@@ -19,6 +19,7 @@ from gpuverdict.schema import Trace
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
 from gpuverdict.telemetry.inventory import merge_inventories
 from gpuverdict.telemetry.server_log import fatal_event, find_events
+from gpuverdict.text import caution
 
 __all__ = ["Measured", "measure"]
 
@@ -98,7 +99,9 @@ def measure(
     runs: list[MeasuredRun] = []
     probes: dict[str, tuple[StoredRun, ...]] = {}
     cautions: list[Caution] = []
-    for arm in campaign.arms:
+    for arm, spec in campaign.arms.items():
+        if not (spec.sweeps or spec.runs or spec.files):
+            cautions.append(caution("arm_without_logs", arm=arm))
         own, refused, said = arm_runs(campaign, arm, by_arm[arm])
         runs += own
         lost += refused

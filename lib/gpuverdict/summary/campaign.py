@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -358,6 +359,9 @@ def _record(
     run: Run, window: Window, row: Row, place: Mapping[str, Any], name: str
 ) -> dict[str, Any]:
     codes = [c.code for c in (*run.cautions, *window.cautions, *row.cautions)]
+    value = row.value
+    if value is not None and not math.isfinite(value):
+        value, codes = None, [*codes, "not_finite"]
     return {
         "run_id": run.info["run_id"],
         "arm": place.get("arm"),
@@ -366,7 +370,7 @@ def _record(
         "repeat_no": place.get("repeat_no"),
         "metric": row.metric,
         "statistic": row.statistic,
-        "value": row.value,
+        "value": value,
         "unit": METRICS[row.metric].unit,
         "n": row.n,
         "window": name,

@@ -31,7 +31,9 @@ def write_case(case: Case, folder: str | Path | None) -> None:
     place.mkdir(parents=True, exist_ok=True)
     text = verdicts_json(case.verdict, provenance_record(case))
     (place / "verdicts.json").write_text(text, encoding="utf-8")
-    case.summary.frame.to_parquet(place / "summary.parquet", index=False)
+    frame = case.summary.frame
+    own = frame[frame.arm.isin([case.spec.baseline, case.spec.candidate])]
+    own.to_parquet(place / "summary.parquet", index=False)
     write_xlsx(case, place / "tables.xlsx")
 
 

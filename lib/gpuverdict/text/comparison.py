@@ -732,4 +732,38 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "",
         ),
     },
+    "outputs_end_early": {
+        "en": (
+            "The outputs of {path} are shorter than asked: a median of {served:g} of {asked} tokens.",
+            "Force the length (`ignore_eos`), or correct `workload.output_tokens`.",
+        ),
+        "zh": (
+            "{path} 的输出短于设定：中位数 {served:g}，设定 {asked} token。",
+            "强制输出长度（`ignore_eos`），或更正 `workload.output_tokens`。",
+        ),
+    },
+    "levels_left_out": {
+        "en": (
+            "{n} of {of} levels allow no test and are not in this ratio.",
+            "Read them in the map of all levels.",
+        ),
+        "zh": ("{of} 个负载档中有 {n} 个无法检验，未计入该比值。", "请查看各负载档的结论表。"),
+    },
+    "arm_without_logs": {
+        "en": (
+            "Arm {arm} names no logs: nothing of it is measured.",
+            "Add `files:`, `sweeps:` or `runs:`.",
+        ),
+        "zh": (
+            "组 {arm} 未指定日志：没有任何测量数据。",
+            "请添加 `files:`、`sweeps:` 或 `runs:`。",
+        ),
+    },
+    "not_finite": {
+        "en": (
+            "The log holds values that are not finite here.",
+            "Look at the file; the number is left out.",
+        ),
+        "zh": ("日志中此处含非有限数值。", "请检查文件；该数值未采用。"),
+    },
 }

@@ -297,10 +297,12 @@ _VERDICTS = {
         "Nothing: every primary cell is decided.", "无需补测：主要指标均有结论。"
     ),
     "action_gain": _both(
-        "{runs} runs in all, may decide {cells} cells.", "共 {runs} 次运行，可能判定 {cells} 项。"
+        "That is {runs} runs more in all; it may decide {cells} cells.",
+        "共需再测 {runs} 次，可能判定 {cells} 项。",
     ),
     "action_gain_one": _both(
-        "{runs} runs in all, may decide one cell.", "共 {runs} 次运行，可能判定一项。"
+        "That is {runs} runs more in all; it may decide one cell.",
+        "共需再测 {runs} 次，可能判定一项。",
     ),
     "action_impractical": _both(
         "{runs} runs in all: rather read it as undecided.", "共需 {runs} 次运行：不如视为无法判定。"

@@ -114,7 +114,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "drifting_arm": {
         "en": (
-            "{n} runs of the {arm} drift by more than 2 % inside their window.",
+            "{n} runs of the {arm} drift by more than 2 % inside their window: the word is withdrawn.",
             "Warm up longer, or fix clocks and cooling, and repeat.",
         ),
         "zh": (

@@ -85,6 +85,10 @@ def _headline(
         margin=campaign.margins.get(name, campaign.margins.get(key.metric)),
         paired=spec.paired or campaign.design.paired,
     )  # fmt: skip
+    refused_levels = [c for c in own if c not in usable and c.rung != 6]
+    if usable and refused_levels:
+        left_out = caution("levels_left_out", n=len(refused_levels), of=len(own))
+        compared = replace(compared, cautions=(*compared.cautions, left_out))
     look = looks.pop() if len(looks) == 1 else None
     return replace(compared, alpha=stats.two_look_alpha(look)) if look else compared
 
@@ -130,8 +134,9 @@ def _sides(
             positions = repeats if shared else [repeat for repeat, _ in held]
             sides[number][cell.key.level] = [known.get(r) for r in positions]
             fewest = min(fewest, len(held))
-    # One run an arm has no variance of its own; taken as a sweep it still gives its ratio.
-    return sides, "sweep" if shared or fewest <= 1 else "cells"
+    # One run an arm has no variance of its own; taken as a sweep it still gives its ratio. One level
+    # alone is that level's own test, with its own degrees of freedom.
+    return sides, "sweep" if shared or fewest <= 1 or len(usable) == 1 else "cells"
 
 
 def _sides_by_card(usable: Sequence[Cell], options: Mapping[CellKey, Options]) -> Sides:

@@ -90,6 +90,8 @@ def _phases(measured: Measured, arm: str) -> dict[str, Any]:
 def health_section(health: Health, spec: ComparisonSpec) -> list[dict[str, Any]]:
     """Give the health rows of both arms."""
     frame = health.frame
+    if frame.empty:
+        return []
     own = frame[frame.arm.isin([spec.baseline, str(spec.candidate)])]
     own = own.astype(object).where(own.map(lambda v: isinstance(v, list) or pd.notna(v)), None)
     rows: list[dict[str, Any]] = own.to_dict("records")
