@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuverdict.campaign import read_campaign
-from gpuverdict.case import device_identity, find_comparison
+from gpuverdict.case import Case, device_identity, find_comparison, open_case
 from gpuverdict.health import Health, check_health
 from gpuverdict.measured import Measured, measure
 from gpuverdict.summary import Summary, summarize_measured
@@ -194,7 +194,21 @@ def write_campaign(folder: Path, arms: Mapping[str, Mapping[str, Any]], **keys: 
     return path
 
 
-def two_arms(
+def _written(
+    folder: Path,
+    a: Mapping[str, Any] | None,
+    b: Mapping[str, Any] | None,
+    arm_a: Mapping[str, Any] | None,
+    arm_b: Mapping[str, Any] | None,
+    keys: Mapping[str, Any],
+) -> Path:
+    write_arm(folder, "a", **dict(a or {}))
+    write_arm(folder, "b", **dict(b or {}))
+    arms = {"a": arm("a", **dict(arm_a or {})), "b": arm("b", **dict(arm_b or {}))}
+    return write_campaign(folder, arms, **keys)
+
+
+def judge_two(
     folder: Path,
     *,
     a: Mapping[str, Any] | None = None,
@@ -203,8 +217,18 @@ def two_arms(
     arm_b: Mapping[str, Any] | None = None,
     **keys: Any,
 ) -> Opened:
-    """Write the logs of two arms (`a`, `b`: arguments of `write_arm`) and open their comparison."""
-    write_arm(folder, "a", **dict(a or {}))
-    write_arm(folder, "b", **dict(b or {}))
-    arms = {"a": arm("a", **dict(arm_a or {})), "b": arm("b", **dict(arm_b or {}))}
-    return open_verdict(write_campaign(folder, arms, **keys))
+    """Write the logs of two arms (`a`, `b`: arguments of `write_arm`) and judge them."""
+    return open_verdict(_written(folder, a, b, arm_a, arm_b, keys))
+
+
+def two_arms(
+    folder: Path,
+    *,
+    a: Mapping[str, Any] | None = None,
+    b: Mapping[str, Any] | None = None,
+    arm_a: Mapping[str, Any] | None = None,
+    arm_b: Mapping[str, Any] | None = None,
+    **keys: Any,
+) -> Case:
+    """The same with all that a report shows beside the verdicts."""
+    return open_case(_written(folder, a, b, arm_a, arm_b, keys), "ab")

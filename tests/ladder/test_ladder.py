@@ -13,8 +13,8 @@ from tests.campaigns import (
     Opened,
     arm,
     closed_loop,
+    judge_two,
     open_verdict,
-    two_arms,
     vllm_result,
     write_arm,
     write_campaign,
@@ -70,32 +70,34 @@ def _declared_infeasible(folder: Path) -> Opened:
 
 def _starved(folder: Path, **keep: Any) -> Opened:
     options = {"busy": 0.5, "keep": keep}
-    return two_arms(folder, a=options, b={**options, **SLOWER})
+    return judge_two(folder, a=options, b={**options, **SLOWER})
 
 
 STEPS = [
-    Step("like for like", lambda d: two_arms(d, b=SLOWER), 1, "slower",
+    Step("like for like", lambda d: judge_two(d, b=SLOWER), 1, "slower",
          modifiers=("this card only",), absent=("confounded: engine",)),
-    Step("two systems", lambda d: two_arms(d, b=SLOWER, arm_b={"engine": "sglang"}), 2, "slower",
+    Step("two systems", lambda d: judge_two(d, b=SLOWER, arm_b={"engine": "sglang"}), 2, "slower",
          modifiers=("confounded: engine",), absent=("this card only",)),
     Step("two systems, near miss: the engine is the question",
-         lambda d: two_arms(d, b=SLOWER, arm_b={"engine": "sglang"}, comparisons=[
+         lambda d: judge_two(d, b=SLOWER, arm_b={"engine": "sglang"}, comparisons=[
              {"name": "ab", "baseline": "a", "candidate": "b", "treatment": ["engine"]}]),
          1, "slower", absent=("confounded: engine",)),
     Step("whole runs of one job",
-         lambda d: two_arms(d, a={"keep": NO_STARTS}, b={**SLOWER, "keep": NO_STARTS}), 3, "slower",
+         lambda d: judge_two(d, a={"keep": NO_STARTS}, b={**SLOWER, "keep": NO_STARTS}),
+         3, "slower",
          modifiers=("ramp included", "whole_run"), codes=("whole_runs_of_one_job",)),
     Step("whole runs, near miss: start times in both arms but two engines",
-         lambda d: two_arms(d, b=SLOWER, arm_b={"engine": "sglang"}), 2, "slower",
+         lambda d: judge_two(d, b=SLOWER, arm_b={"engine": "sglang"}), 2, "slower",
          absent=("ramp included", "whole_run")),
     Step("as reported",
-         lambda d: two_arms(d, a={"keep": SUMMARY_ONLY}, b={**SLOWER, "keep": SUMMARY_ONLY}),
+         lambda d: judge_two(d, a={"keep": SUMMARY_ONLY}, b={**SLOWER, "keep": SUMMARY_ONLY}),
          4, "slower", modifiers=("as reported", "whole_run"), absent=("ramp included",)),
     Step("as reported, near miss: request rows without start times",
-         lambda d: two_arms(d, a={"keep": NO_STARTS}, b={**SLOWER, "keep": NO_STARTS}), 3, "slower",
+         lambda d: judge_two(d, a={"keep": NO_STARTS}, b={**SLOWER, "keep": NO_STARTS}),
+         3, "slower",
          absent=("as reported",)),
     Step("order only: whole runs of unlike jobs",
-         lambda d: two_arms(d, a={"keep": NO_STARTS}, b={**SLOWER, "n": 100, "keep": NO_STARTS}),
+         lambda d: judge_two(d, a={"keep": NO_STARTS}, b={**SLOWER, "n": 100, "keep": NO_STARTS}),
          5, "inconclusive", modifiers=("order only",), codes=("all_above",
                                                               "whole_runs_of_unlike_jobs")),
     Step("order only: a client that does not keep its streams busy", _starved,
@@ -104,12 +106,12 @@ STEPS = [
     Step("order only, near miss: the same as the tool reported it",
          lambda d: _starved(d, **SUMMARY_ONLY), 4, "slower",
          modifiers=("as reported", "not sustained"), absent=("order only",)),
-    Step("only one arm", lambda d: two_arms(d, a={"levels": (4, 8)}, b=SLOWER), 6,
+    Step("only one arm", lambda d: judge_two(d, a={"levels": (4, 8)}, b=SLOWER), 6,
          "not comparable", codes=("only_one_arm",), streams=8),
     Step("only one arm, the other is out of memory", _declared_infeasible, 6, "not comparable",
          codes=("infeasible",), streams=8),
     Step("only one arm, near miss: both ran it, as unlike jobs",
-         lambda d: two_arms(d, a={"levels": (4, 8), "keep": NO_STARTS},
+         lambda d: judge_two(d, a={"levels": (4, 8), "keep": NO_STARTS},
                             b={"levels": (4, 8), "n": 100, "keep": NO_STARTS, **SLOWER}),
          5, "inconclusive", absent=("computed, not measured",), streams=8),
     Step("a computed bound", lambda d: _no_runs_of_b(d, SHAPE), 7, "not comparable",
@@ -118,7 +120,7 @@ STEPS = [
          lambda d: _no_runs_of_b(d, {**SHAPE, "parameters": 70e9}, "RTX 4090 24GB"), 7,
          "not comparable", modifiers=("computed, not measured",), codes=("memory_exceeded",)),
     Step("a computed bound, near miss: the arm ran another level",
-         lambda d: two_arms(d, a={"levels": (4, 8)}, b=SLOWER, model=SHAPE,
+         lambda d: judge_two(d, a={"levels": (4, 8)}, b=SLOWER, model=SHAPE,
                             workload={"load": "closed", "input_tokens": 256, "output_tokens": 32}),
          6, "not comparable", codes=("only_one_arm", "memory_fits"),
          absent=("computed, not measured",), streams=8),
@@ -154,7 +156,7 @@ def test_every_rung_has_a_campaign_and_a_near_miss() -> None:
 
 
 def test_refused_cell_is_not_comparable_and_shows_both_values(tmp_path: Path) -> None:
-    case = two_arms(tmp_path, b=SLOWER, arm_b={"precision": "fp8"})
+    case = judge_two(tmp_path, b=SLOWER, arm_b={"precision": "fp8"})
     found = cell(case)
     assert (found.rung, found.verdict) == (8, "not comparable")
     assert found.comparison.ratio is None
@@ -164,7 +166,7 @@ def test_refused_cell_is_not_comparable_and_shows_both_values(tmp_path: Path) ->
 
 
 def test_weights_beyond_the_card_while_it_ran_is_hidden_offload(tmp_path: Path) -> None:
-    case = two_arms(tmp_path, arm_b={"gpu": "RTX 4090 24GB"},
+    case = judge_two(tmp_path, arm_b={"gpu": "RTX 4090 24GB"},
                     model={"name": "m", "parameters": 70e9, "weight_bits": 16})  # fmt: skip
     assert [r.code for r in case.verdict.comparability.refused] == ["hidden_offload"]
     assert all(c.rung == 8 for c in case.verdict.cells)
@@ -173,7 +175,7 @@ def test_weights_beyond_the_card_while_it_ran_is_hidden_offload(tmp_path: Path) 
 def test_kv_cache_beyond_the_card_refuses_only_that_level(tmp_path: Path) -> None:
     """14 GB of weights and 0.5 MB a token: 24 GB hold 22,000 tokens, not 8 requests of 4,000."""
     long = {"levels": (1, 8), "n": 40, "input_tokens": 4000}
-    case = two_arms(
+    case = judge_two(
         tmp_path, a=long, b={**long, **SLOWER},
         arm_a={"gpu": "RTX 4090 24GB"}, arm_b={"gpu": "RTX 4090 24GB"}, model=SHAPE,
     )  # fmt: skip
@@ -184,7 +186,7 @@ def test_kv_cache_beyond_the_card_refuses_only_that_level(tmp_path: Path) -> Non
 
 
 def test_memory_refusal_can_be_overridden(tmp_path: Path) -> None:
-    case = two_arms(
+    case = judge_two(
         tmp_path, b=SLOWER, arm_b={"gpu": "RTX 4090 24GB"},
         model={"name": "m", "parameters": 70e9, "weight_bits": 16},
         comparisons=[{"name": "ab", "baseline": "a", "candidate": "b",
@@ -198,14 +200,14 @@ def test_memory_refusal_can_be_overridden(tmp_path: Path) -> None:
 def test_reported_sweep_with_idle_streams_is_never_equivalent(tmp_path: Path) -> None:
     """Two equal clients that cannot keep 64 streams busy do not make two GPUs equal."""
     options = {"levels": (64,), "n": 640, "busy": 0.3, "keep": SUMMARY_ONLY}
-    case = two_arms(tmp_path, a=options, b=options)
+    case = judge_two(tmp_path, a=options, b=options)
     found = cell(case, 64)
     assert found.rung == 4
     assert found.comparison.ci90_high is not None
     assert found.comparison.ci90_high < 1.03, "the runs themselves are equivalent"
     assert found.verdict == "inconclusive"
     assert {"as reported", "not sustained"} <= set(found.comparison.modifiers)
-    busy = two_arms(tmp_path / "busy", a={**options, "busy": 1.0}, b={**options, "busy": 1.0})
+    busy = judge_two(tmp_path / "busy", a={**options, "busy": 1.0}, b={**options, "busy": 1.0})
     assert cell(busy, 64).verdict == "equivalent"
     assert "not sustained" not in cell(busy, 64).comparison.modifiers
 
@@ -213,7 +215,7 @@ def test_reported_sweep_with_idle_streams_is_never_equivalent(tmp_path: Path) ->
 def test_few_requests_a_stream_are_no_idle_client(tmp_path: Path) -> None:
     """Eight streams and twenty requests: the drain alone keeps the mean in flight below 90 %."""
     options = {"levels": (8,), "n": 20, "keep": NO_STARTS}
-    case = two_arms(tmp_path, a=options, b={**options, **SLOWER})
+    case = judge_two(tmp_path, a=options, b={**options, **SLOWER})
     assert cell(case, 8).rung == 3
 
 

@@ -16,8 +16,8 @@ from tests.campaigns import (
     Opened,
     arm,
     closed_loop,
+    judge_two,
     open_verdict,
-    two_arms,
     vllm_result,
     write_arm,
     write_campaign,
@@ -25,7 +25,7 @@ from tests.campaigns import (
 
 from gpuverdict.campaign import ModelSpec, read_campaign
 from gpuverdict.case import device_identity, find_comparison
-from gpuverdict.design import LATENCY, memory_need, mix_distance, run_order
+from gpuverdict.design import LATENCY, memory_need, mix_distance, run_order, step_floor_s
 from gpuverdict.design.memory import kv_bytes_per_token, weight_bytes
 from gpuverdict.design.touched import LENGTH_BOUND, PROMPT_BOUND
 from gpuverdict.verdict import judge
@@ -264,11 +264,11 @@ def test_sampling_blocks_what_depends_on_lengths(logs: Path) -> None:
 
 
 def test_output_lengths_two_per_cent_apart_block_throughput_not_tpot(tmp_path: Path) -> None:
-    found = two_arms(tmp_path, a={"output_tokens": 50}, b={"output_tokens": 52, **OTHER})
+    found = judge_two(tmp_path, a={"output_tokens": 50}, b={"output_tokens": 52, **OTHER})
     for metric in ("e2e_s", "output_tokens_per_s", "requests_per_s"):
         assert word(found, metric) == "not comparable", metric
     assert word(found) == "slower"
-    near = two_arms(tmp_path / "near", a={"output_tokens": 50}, b={"output_tokens": 51, **OTHER})
+    near = judge_two(tmp_path / "near", a={"output_tokens": 50}, b={"output_tokens": 51, **OTHER})
     assert word(near, "output_tokens_per_s") == "slower"
 
 
@@ -278,7 +278,7 @@ def test_error_gap_blocks_latency_above_one_point(
 ) -> None:
     """100 requests a run: one failed is exactly one point, two are too many."""
     b = {"n": 100, "keep": {"failed": failed}, **OTHER}
-    found = two_arms(tmp_path, a={"n": 100}, b=b)
+    found = judge_two(tmp_path, a={"n": 100}, b=b)
     expected = "not comparable" if blocked else "slower"
     for metric in ("tpot_s", "ttft_s", "e2e_s"):
         assert word(found, metric) == expected
@@ -287,7 +287,7 @@ def test_error_gap_blocks_latency_above_one_point(
 
 
 def test_override_of_an_error_gap_marks_its_cells(tmp_path: Path) -> None:
-    case_ = two_arms(
+    case_ = judge_two(
         tmp_path, a={"n": 100}, b={"n": 100, "keep": {"failed": 5}, **OTHER},
         comparisons=[{"name": "ab", "baseline": "a", "candidate": "b",
                       "override": {"errors": "the failures hit before any work"}}],
@@ -300,7 +300,7 @@ def test_override_of_an_error_gap_marks_its_cells(tmp_path: Path) -> None:
 
 def test_low_streams_in_flight_are_not_sustained(tmp_path: Path) -> None:
     for busy, sustained in ((0.95, True), (0.8, False)):
-        found = two_arms(tmp_path / str(busy), a={"busy": busy}, b={"busy": busy, **OTHER})
+        found = judge_two(tmp_path / str(busy), a={"busy": busy}, b={"busy": busy, **OTHER})
         cell = found.verdict.cell("tpot_s", "p50", LEVEL)
         assert cell is not None
         assert ("not sustained" in cell.comparison.modifiers) is not sustained
@@ -374,7 +374,7 @@ def test_mixes_without_common_bins_are_refused(tmp_path: Path) -> None:
 
 
 def test_prompts_one_token_apart_across_a_bin_edge_are_one_mix(tmp_path: Path) -> None:
-    found = two_arms(tmp_path, a={"input_tokens": 511}, b={"input_tokens": 512, **OTHER})
+    found = judge_two(tmp_path, a={"input_tokens": 511}, b={"input_tokens": 512, **OTHER})
     assert word(found, "ttft_s") == "slower"
 
 
@@ -586,3 +586,37 @@ def test_memory_need_fits_or_not(logs: Path) -> None:
     assert need.fits is True
     assert memory_need(campaign, "a", None).fits is None
     assert memory_need(campaign, "a", 1e6).fits is False
+
+
+def test_a_decode_faster_than_its_weights_is_flagged_not_refused(logs: Path) -> None:
+    """140 GB over 4.8 TB/s are 29 ms a step: 10 ms cannot be."""
+    big = {"name": "m", "parameters": 70e9, "weight_bits": 16, "weight_bytes": 139e9}
+    found = case(logs, model=big)
+    cell = found.verdict.cell("tpot_s", "p50", LEVEL)
+    assert cell is not None
+    assert cell.verdict == "slower"
+    said = [c for c in cell.comparison.cautions if c.code == "faster_than_weights"]
+    assert {c.values["arm"] for c in said} == {"a", "b"}
+    assert said[0].values["floor_s"] == pytest.approx(139e9 / 4.8e12, rel=0.01)
+    plain = case(logs).verdict.cell("tpot_s", "p50", LEVEL)
+    assert plain is not None
+    assert "faster_than_weights" not in {c.code for c in plain.comparison.cautions}
+
+
+@pytest.mark.parametrize(
+    ("model", "keys", "right"),
+    [({"parameters": 7e9, "weight_bits": 16}, {}, 14e9 / 4.8e12),
+     ({"parameters": 7e9, "weight_bits": 16}, {"gpus": 2}, 7e9 / 4.8e12),
+     ({"parameters": 7e9, "weight_bits": 16}, {"gpus": 2, "data_parallel": 2}, 14e9 / 4.8e12),
+     ({"parameters": 8e9, "active_parameters": 2e9, "weight_bits": 16}, {}, 4e9 / 4.8e12),
+     ({"parameters": 7e9, "weight_bits": 16, "read_bytes_per_step": 12e9}, {}, 12e9 / 4.8e12),
+     ({}, {}, None)],
+)  # fmt: skip
+def test_step_floor(
+    model: dict[str, Any], keys: dict[str, Any], right: float | None, logs: Path
+) -> None:
+    path = write_campaign(
+        logs, {"a": arm("a", **keys), "b": arm("b")}, model={"name": "m", **model}
+    )
+    found = step_floor_s(read_campaign(path), "a")
+    assert found == (None if right is None else pytest.approx(right, rel=1e-9))

@@ -284,3 +284,35 @@ def test_unknown_fields_of_the_record_are_said(slower: Case) -> None:
     driver = frame[(frame.field == "driver") & (frame.arm == "a")]
     assert driver.value.isna().all()
     assert "unknown" in tables.record_table(slower).markup
+
+
+def test_many_pairs_make_a_matrix(tmp_path: Path) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        write_arm(tmp_path, name)
+    pairs = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "a")]
+    path = write_campaign(
+        tmp_path,
+        {name: arm(name) for name in names},
+        comparisons=[{"name": x + y, "baseline": x, "candidate": y} for x, y in pairs],
+    )
+    case = open_case(path, "ab")
+    chip = {
+        "metric": "tpot_s",
+        "statistic": "p50",
+        "workload": "main",
+        "verdict": "slower",
+        "ratio": 1.25,
+    }
+    shared = {"state": "rendered", "lines": (), "error": None, "chips": [chip]}
+    rows = [{"name": x + y, "folder": x + y, **shared} for x, y in pairs]
+    html = tables.index_html(case.measured, case.summary, rows)
+    matrix = re.search(r'<table class="matrix">.*?</table>', html, re.S)
+    assert matrix is not None
+    # Row of the candidate c: against a and against b.
+    (line,) = re.findall(r'<tr><th scope="row">c</th>.*?</tr>', matrix.group(0), re.S)
+    assert 'href="ac/report.html"' in line
+    assert 'href="bc/report.html"' in line
+    assert line.count("1.250") == 2
+    few = tables.index_html(case.measured, case.summary, rows[:2])
+    assert '<table class="matrix">' not in few

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from gpuverdict.design.cells import CellDesign, cell_design
 from gpuverdict.design.comparability import Comparability, compare_designs
-from gpuverdict.design.memory import MemoryNeed, memory_need
+from gpuverdict.design.memory import MemoryNeed, memory_need, step_floor_s
 from gpuverdict.design.mixes import mix_distance
 from gpuverdict.design.order import run_order
 from gpuverdict.design.touched import LATENCY
@@ -28,4 +28,5 @@ __all__ = [
     "memory_need",
     "mix_distance",
     "run_order",
+    "step_floor_s",
 ]

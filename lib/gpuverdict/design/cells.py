@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuverdict.campaign import Campaign
-from gpuverdict.design.memory import memory_need
+from gpuverdict.design.memory import memory_need, step_floor_s
 from gpuverdict.design.mixes import lengths_of, mixes_differ
 from gpuverdict.design.touched import (
     CACHE_APART,
@@ -133,6 +133,7 @@ def cell_design(
         gpus = [campaign.arms[runs[0].arm].gpu for runs in (baseline, candidate) if runs]
         _clocks(facts, rows, gpus[0] == gpus[-1], found)
         refused = _memory(campaign, facts, rows, found)
+        _plausible(campaign, facts, found)
     not_sustained = _not_sustained(facts, rows)
     if not_sustained:
         found.cautions += not_sustained
@@ -296,6 +297,18 @@ def _memory(campaign: Campaign, facts: Facts, rows: Rows, found: _Findings) -> t
             else:
                 return (said,)
     return ()
+
+
+def _plausible(campaign: Campaign, facts: Facts, found: _Findings) -> None:
+    """Flag, without blocking, a decode faster than the weights can be read."""
+    for arm in facts:
+        floor = step_floor_s(campaign, arm[0].run.arm)
+        seen = [f.tpot_p50_s for f in arm if f.tpot_p50_s is not None]
+        if floor is not None and seen and float(np.median(seen)) < floor:
+            found.cautions.append(
+                caution("faster_than_weights", arm=arm[0].run.arm, floor_s=floor,
+                        tpot_s=float(np.median(seen)))
+            )  # fmt: skip
 
 
 def _not_sustained(facts: Facts, rows: Rows) -> list[Caution]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpuverdict.campaign import Arm, Campaign, ModelSpec
 from gpuverdict.hardware import resolve_gpu
 
-__all__ = ["MemoryNeed", "kv_bytes_per_token", "memory_need", "weight_bytes"]
+__all__ = ["MemoryNeed", "kv_bytes_per_token", "memory_need", "step_floor_s", "weight_bytes"]
 
 _BITS = {"fp32": 32.0, "tf32": 32.0, "bf16": 16.0, "bfloat16": 16.0, "fp16": 16.0, "float16": 16.0,
          "half": 16.0, "fp8": 8.0, "int8": 8.0, "w8a8": 8.0, "w8a16": 8.0, "fp4": 4.0, "nvfp4": 4.0,
@@ -113,3 +113,27 @@ def memory_need(campaign: Campaign, name: str, tokens: float | None) -> MemoryNe
     copies = arm.data_parallel or 1
     weights = weight_bytes(model, arm.precision)
     return MemoryNeed(weights=None if weights is None else weights * copies, kv=kv, memory=memory)
+
+
+def step_floor_s(campaign: Campaign, name: str) -> float | None:
+    """Compute the least time of a decode step of an arm; None where a figure is missing.
+
+    Notes
+    -----
+    Weight bytes read a step over the memory bandwidth of all GPUs of the arm. No decode of one
+    token a step can be faster; drafted tokens (speculative decoding) can seem to be.
+    """
+    arm, model = campaign.arms[name], campaign.model_of(name)
+    bandwidth = resolve_gpu(arm.gpu).memory_bandwidth_gb_per_s
+    if model is None or not bandwidth:
+        return None
+    weights = weight_bytes(model, arm.precision)
+    share = 1.0
+    if model.active_parameters and model.parameters:
+        share = model.active_parameters / model.parameters
+    read = model.read_bytes_per_step or (None if weights is None else weights * share)
+    if read is None:
+        return None
+    # Each data-parallel replica reads its own copy with its own share of the GPUs.
+    gpus = arm.gpus / (arm.data_parallel or 1)
+    return read / (bandwidth * 1e9 * gpus)

@@ -13,12 +13,14 @@ from gpuverdict.figures.plates import level_value, main_workload, notice
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.phases import fit_prefill, split_phases
+from gpuverdict.schema import TOKEN_GAPS, Run, empty
 from gpuverdict.text import sentence
 from gpuverdict.units import format_value
 
 __all__ = ["batch_over_time", "request_phases", "unloaded_prefill"]
 
 PHASES = ("prefill", "waiting", "decode")
+MOST_REQUESTS = 20_000
 
 
 def request_phases(case: Case, lang: str = "en", workload: str | None = None) -> Plate:
@@ -137,7 +139,7 @@ def batch_over_time(case: Case, level: float | None = None, lang: str = "en") ->
         if run is None:
             continue
         phases = split_phases(
-            run.stored.load(), [p.load() for p in case.measured.probes.get(arm, ())] or None
+            opening(run), [p.load() for p in case.measured.probes.get(arm, ())] or None
         )
         batch = phases.batch.select("time_s", "decode_batch").drop_nulls()
         if batch.is_empty():
@@ -186,6 +188,15 @@ def _first_run(case: Case, arm: str, level: float | None) -> MeasuredRun | None:
     shared = [v for v in values if v in other] or values
     wanted = level if level is not None else (shared[-1] if shared else None)
     return next((r for r in runs if next(iter(r.level.values())) == wanted), None)
+
+
+def opening(run: MeasuredRun) -> Run:
+    """Give the first requests of a run without its gaps: as much as a figure can show.
+
+    A run of a million requests has gaps of gigabytes, and a screen has two thousand pixels.
+    """
+    rows = run.stored.requests().sort("start_s", nulls_last=True).head(MOST_REQUESTS)
+    return Run(info=run.stored.info, requests=rows, gaps=empty(TOKEN_GAPS))
 
 
 def thinned(frame: pl.DataFrame, points: int = 1200) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from gpuverdict.case import Case
+from gpuverdict.figures.phase_plates import opening
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import metric_label, notice
 from gpuverdict.figures.style import ARM_COLOURS, GREY, LEVEL_COLOURS, figure_language, styled
@@ -167,7 +168,7 @@ def request_timeline(
     total = 0
     if run is not None:
         probes = [p.load() for p in case.measured.probes.get(arm, ())] or None
-        phases = split_phases(run.stored.load(), probes)
+        phases = split_phases(opening(run), probes)
         rows = phases.requests.filter(pl.col("start_s").is_not_null()).sort("start_s")
         total = rows.height
         bars = rows.gather_every(max(1, -(-total // MOST_BARS)))

@@ -53,6 +53,7 @@ def index_html(
     scene = _Campaign(campaign=campaign, measured=measured, summary=summary)
     specs = {str(s.name): s for s in campaign.comparisons if isinstance(s, ComparisonSpec)}
     arms = list(campaign.arms)
+    items = [_item(r, specs, lang) for r in rows]
     block = render(
         "index.html",
         say=lambda code, **values: spoken(lang, code, **values),
@@ -60,7 +61,8 @@ def index_html(
         name=campaign.campaign,
         arms=arms,
         decisions=_decisions(scene, arms, lang),
-        items=[_item(r, specs, lang) for r in rows],
+        items=items,
+        matrix=_matrix(items, arms),
         lost=measured.lost,
         heads=_heads(campaign, lang),
     )
@@ -73,6 +75,17 @@ def index_html(
         blocks=[block],
         links=[],
     )
+
+
+def _matrix(items: Sequence[Mapping[str, Any]], arms: Sequence[str]) -> dict[str, Any] | None:
+    """Set the comparisons by candidate and baseline; None where they would not fill a table."""
+    pairs = {(item["candidate"], item["baseline"]): item for item in items}
+    columns = [arm for arm in arms if any(arm == baseline for _, baseline in pairs)]
+    lines = [arm for arm in arms if any(arm == candidate for candidate, _ in pairs)]
+    if len(pairs) < 4 or len(columns) < 2 or len(lines) < 2:
+        return None
+    rows = [{"name": arm, "cells": [pairs.get((arm, other)) for other in columns]} for arm in lines]
+    return {"columns": columns, "rows": rows}
 
 
 def _title(campaign: Campaign, lang: str) -> str:

@@ -686,7 +686,10 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": ("第 2 级：两套系统的对比，差异不仅在 GPU。", ""),
     },
     "explain_rung_3": {
-        "en": ("Rung 3: whole runs of the same job, ramp included, since not every run has a steady window.", ""),
+        "en": (
+            "Rung 3: whole runs of the same job, ramp included, since not every run has a steady window.",
+            "",
+        ),
         "zh": ("第 3 级：同一任务的整个运行（含爬升），因为并非每次运行都有稳态窗口。", ""),
     },
     "explain_rung_4": {
@@ -708,5 +711,25 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "explain_rung_8": {
         "en": ("Rung 8: refused, or not measured.", ""),
         "zh": ("第 8 级：不可比，或未测量。", ""),
+    },
+    "faster_than_weights": {
+        "en": (
+            "{arm} decodes a token in {tpot_s:.3g} s, less than reading its weights takes ({floor_s:.3g} s): check the model, the precision and the token counts.",
+            "State `read_bytes_per_step`, or say that tokens are drafted.",
+        ),
+        "zh": (
+            "{arm} 每 token 用时 {tpot_s:.3g} s，短于读取权重所需的 {floor_s:.3g} s：请核对模型、精度与 token 计数。",
+            "请填写 `read_bytes_per_step`，或说明使用了投机解码。",
+        ),
+    },
+    "step_floor": {
+        "en": (
+            "Computed, not measured: a decode step of {arm} takes {floor_s:.3g} s at least, the time to read its weights.",
+            "",
+        ),
+        "zh": (
+            "计算值，非实测：{arm} 的一个解码步至少需要 {floor_s:.3g} s（读取权重的时间）。",
+            "",
+        ),
     },
 }

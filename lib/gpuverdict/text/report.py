@@ -954,6 +954,12 @@ _INDEX = {
     ),
     "index_model": _both("Model and workload", "模型与负载"),
     "index_infeasible": _both("{level} does not run: {reason}", "{level} 无法运行：{reason}"),
+    "index_matrix": _both("Pair by pair", "两两对比"),
+    "index_matrix_reading": _both(
+        "Candidates down, baselines across: the word for {metric} over all levels, with its ratio.",
+        "行为候选，列为基线：{metric} 在全部负载档合并后的判定与比值。",
+    ),
+    "index_matrix_corner": _both("candidate \\ baseline", "候选 \\ 基线"),
     "index_pairs": _both("Comparisons", "对比"),
     "index_filter": _both("Show", "显示"),
     "index_all": _both("all", "全部"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuverdict import stats
 from gpuverdict.campaign import Workload
-from gpuverdict.design import Comparability, memory_need
+from gpuverdict.design import Comparability, memory_need, step_floor_s
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, level_label
 from gpuverdict.schema import METRICS
@@ -82,6 +82,12 @@ def one_sided_cell(
         rung = 7
         modifiers.append("computed, not measured")
         said += bounds
+        if key.metric in ("tpot_s", "decode_step_s"):
+            said += [
+                caution("step_floor", arm=name, floor_s=floor)
+                for name in lacking
+                if (floor := step_floor_s(measured.campaign, name)) is not None
+            ]
     if not said:
         said = [
             caution("not_measured_level", arm=", ".join(lacking or names), level=level_label(level),
