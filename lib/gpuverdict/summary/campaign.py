@@ -98,22 +98,30 @@ class Summary:
 
     frame: pd.DataFrame
     facts: Mapping[str, RunFacts]
-    _places: dict[Place, dict[str, list[float]]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    _kept: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Work out once what follows from this summary alone: a report asks for it many times."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     def values(self, place: Place) -> Mapping[str, Sequence[float]]:
         """Give the known values of the runs at (arm, workload, level, metric, statistic) by window.
 
         The frame is walked once, however many places are asked for.
         """
-        if not self._places:
+
+        def walk() -> dict[Place, dict[str, list[float]]]:
+            places: dict[Any, dict[str, list[float]]] = {}
             known = self.frame[self.frame.value.notna()]
             columns = ("arm", "workload", "level", "metric", "statistic", "window", "value")
             for *key, window, value in zip(*(known[c].tolist() for c in columns), strict=True):
-                held = self._places.setdefault(tuple(key), {})
-                held.setdefault(window, []).append(value)
-        return self._places.get(place, {})
+                places.setdefault(tuple(key), {}).setdefault(window, []).append(value)
+            return places
+
+        found: Mapping[str, Sequence[float]] = self.once("places", walk).get(place, {})
+        return found
 
 
 def settled(window: Window) -> bool:

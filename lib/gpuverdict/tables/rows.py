@@ -129,7 +129,11 @@ def meets_slo(case: Scene, arm: str, workload: str, level: Level) -> bool | None
 def capacity(case: Scene, arm: str, workload: str) -> Capacity:
     """Say how much an arm carries within the SLO, by the levels that were run."""
     levels = levels_of(case, arm, workload)
-    steady = {c.kind: c for c in arm_slo(case.summary.frame, case.campaign, arm, workload)}
+    slo = case.summary.once(
+        ("slo", arm, workload),
+        lambda: arm_slo(case.summary.frame, case.campaign, arm, workload),
+    )
+    steady = {c.kind: c for c in slo}
     kind = next((k for level in levels for k in level), None)
     if kind in steady and not steady[kind].attainment.empty:
         # The same answer as in verdicts.json; below it only where no run has a steady window.
