@@ -955,6 +955,10 @@ _INDEX = {
         "在 SLO 内的最大负载（未声明 SLO 时为最高档），以及该档的系统输出吞吐、每 token 时延与能耗。≥ 表示未测更高档。",
     ),
     "index_model": _both("Model and workload", "模型与负载"),
+    "index_words": _both(
+        "These words are the headlines over all levels, adjusted over the metrics (Holm); inside a report the word of one level is adjusted over the levels of its metric (Benjamini–Hochberg) and may differ.",
+        "此处为跨全部负载档的总体结论，按指标做 Holm 校正；报告内单个负载档的结论按该指标各档做 Benjamini–Hochberg 校正，二者可能不同。",
+    ),
     "index_infeasible": _both("{level} does not run: {reason}", "{level} 无法运行：{reason}"),
     "index_matrix": _both("Pair by pair", "两两对比"),
     "index_matrix_reading": _both(
