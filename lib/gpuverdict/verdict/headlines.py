@@ -134,8 +134,8 @@ def _sides(
             positions = repeats if shared else [repeat for repeat, _ in held]
             sides[number][cell.key.level] = [known.get(r) for r in positions]
             fewest = min(fewest, len(held))
-    # One run an arm has no variance of its own; taken as a sweep it still gives its ratio. One level
-    # alone is that level's own test, with its own degrees of freedom.
+    # One run an arm has no variance of its own; taken as a sweep it still gives its ratio. A single
+    # level is that level's own test, with its own degrees of freedom.
     return sides, "sweep" if shared or fewest <= 1 or len(usable) == 1 else "cells"
 
 
