@@ -24,7 +24,7 @@ report-simulated: $(VENV)/.dev
 	$(BIN)/gpuverdict report data/simulated/campaign.yaml --out reports/simulated
 
 test: $(VENV)/.dev
-	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest -n 2
+	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lab: $(VENV)/.runtime
 	$(BIN)/jupyter lab notebooks
