@@ -213,9 +213,10 @@ def draw_run_values(
     axes.set(xlabel=labels[0], ylabel=labels[1])
     if log:
         axes.set_yscale("log")
-    else:
-        axes.set_ylim(bottom=0)
-    axes.legend(fontsize=9)
+    elif len(frame) and frame.value.max() > 0:
+        # From zero, and with room above: the margin of a narrow spread would cut the points.
+        axes.set_ylim(0, 1.12 * float(frame.value.max()))
+    axes.legend(fontsize=9, loc="lower right")
     axes.grid(axis="x", visible=False)
     axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -52,6 +52,12 @@ class Plate:
 
     def __html__(self) -> str:
         note = f"<p class='note'>{escape(self.note)}</p>" if self.note else ""
+        if self.frame.empty:
+            # Axes without a mark say less than the sentence that explains why.
+            return (
+                f"<figure class='plate' id='{self.name}'><figcaption><b>{escape(self.finding)}</b>"
+                f"{note}</figcaption></figure>"
+            )
         return (
             f"<figure class='plate' id='{self.name}'>{svg_text(self.axes, self.name, self.alt)}"
             f"<figcaption>{escape(self.reading)} <b>{escape(self.finding)}</b>{note}"
