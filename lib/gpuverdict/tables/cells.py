@@ -17,6 +17,7 @@ from gpuverdict.tables.words import (
     metric_name,
     modifier_text,
     percent,
+    ratio_bar,
     remedy_text,
     spoken,
     verdict_word,
@@ -155,14 +156,7 @@ def _cell_row(
     shared = case.verdict.comparability.modifiers
     bar = ""
     if axis is not None:
-        bar = axis.bar(
-            c.ratio,
-            c.low,
-            c.high,
-            margin=c.margin,
-            word=c.verdict,
-            label=spoken(lang, "bar_label", ratio=format_ratio(c.ratio, c.low, c.high)),
-        )
+        bar = ratio_bar(axis, c, lang)
     several = len(case.campaign.all_workloads()) > 1
     level = level_name(cell.level, lang)
     return {

@@ -17,7 +17,7 @@ from gpuverdict.tables.rows import (
     knee_level,
     slo_text,
 )
-from gpuverdict.tables.words import level_name, modifier_text, spoken, verdict_word
+from gpuverdict.tables.words import level_name, modifier_text, ratio_bar, spoken, verdict_word
 from gpuverdict.units import format_ratio
 
 __all__ = ["first_screen"]
@@ -89,14 +89,7 @@ def _shown(row: FixedRow, axis: RatioAxis, shared: Sequence[str], lang: str) -> 
     c = row.cell.comparison if row.cell else None
     bar = ""
     if c is not None:
-        bar = axis.bar(
-            c.ratio,
-            c.low,
-            c.high,
-            margin=c.margin,
-            word=c.verdict,
-            label=spoken(lang, "bar_label", ratio=format_ratio(c.ratio, c.low, c.high)),
-        )
+        bar = ratio_bar(axis, c, lang)
     own = [] if c is None else [m for m in c.modifiers if m not in shared]
     return {
         "row": row,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from gpuverdict.errors import Caution, GpuverdictError
 from gpuverdict.schema import METRICS
+from gpuverdict.stats import Comparison
+from gpuverdict.tables.markup import RatioAxis
 from gpuverdict.text import SENTENCES, render, sentence
-from gpuverdict.units import format_value
+from gpuverdict.units import format_ratio, format_value
 
 __all__ = [
     "at_level",
@@ -17,6 +21,7 @@ __all__ = [
     "metric_name",
     "modifier_text",
     "percent",
+    "ratio_bar",
     "remedy_text",
     "say",
     "spoken",
@@ -127,3 +132,16 @@ def spread(values: Iterable[float | None], unit: str) -> str:
     if first == last:
         return last
     return f"{first.rsplit(' ', 1)[0]}–{last}"
+
+
+def ratio_bar(axis: RatioAxis, comparison: Comparison, lang: str) -> Markup:
+    """Draw a comparison's ratio on the table's axis, with the words a screen reader says."""
+    c = comparison
+    return axis.bar(
+        c.ratio,
+        c.low,
+        c.high,
+        margin=c.margin,
+        word=c.verdict,
+        label=spoken(lang, "bar_label", ratio=format_ratio(c.ratio, c.low, c.high)),
+    )
