@@ -16,7 +16,7 @@ ARM = Path(__file__).resolve().parents[2] / "data" / "h200" / "card-a-bf16"
 
 
 def document(text: str) -> Document:
-    return Document(path=Path("i.txt"), name="i.txt", data=text.encode(), sha256="d" * 64)
+    return Document(path=Path("i.txt"), name="i.txt", data=text.encode(), hashed=lambda: "d" * 64)
 
 
 def read(text: str):

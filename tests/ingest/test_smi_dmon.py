@@ -15,7 +15,7 @@ H200 = Path(__file__).resolve().parents[2] / "data" / "h200"
 
 
 def document(text: str) -> Document:
-    return Document(path=Path("d.txt"), name="d.txt", data=text.encode(), sha256="e" * 64)
+    return Document(path=Path("d.txt"), name="d.txt", data=text.encode(), hashed=lambda: "e" * 64)
 
 
 def read(text: str, **options: object):

@@ -11,7 +11,7 @@ from gpuverdict.telemetry.server_log import fatal_event, find_events
 
 
 def document(text: str) -> Document:
-    return Document(path=Path("s.log"), name="s.log", data=text.encode(), sha256="")
+    return Document(path=Path("s.log"), name="s.log", data=text.encode(), hashed=str)
 
 
 @pytest.mark.parametrize(

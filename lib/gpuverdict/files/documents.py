@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -42,17 +43,23 @@ class ReadOptions:
 class Document:
     """One log as UTF-8 bytes without byte-order mark.
 
-    `name` is what messages call it (`a.zip!b.json` for a member); `sha256` is of the decompressed
-    content. `shape` is `"json"`, `"text"`, `"parquet"` or `"sqlite"`, told by the first bytes.
+    `name` is what messages call it (`a.zip!b.json` for a member); `hashed` gives the SHA-256 of the
+    decompressed content. `shape` is `"json"`, `"text"`, `"parquet"` or `"sqlite"`, told by the
+    first bytes.
     """
 
     path: Path
     name: str
     data: bytes
-    sha256: str
+    hashed: Callable[[], str] = field(compare=False, repr=False)
     cautions: tuple[Caution, ...] = ()
     # Parsed once, used by every dialect's question and by the one that reads.
     parsed: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the decompressed content, in hexadecimal digits."""
+        return self.hashed()
 
     @property
     def text(self) -> str:
@@ -149,11 +156,26 @@ def open_documents(path: str | Path, options: ReadOptions | None = None) -> list
     ]
 
 
+# From this size on a hash takes long enough to be worked out beside the parsing.
+_LARGE = 1 << 22
+
+
+def _hashing(raw: bytes) -> Callable[[], str]:
+    """Return what gives the SHA-256 of bytes; large ones are hashed on a thread of their own."""
+    if len(raw) < _LARGE:
+        digest = hashlib.sha256(raw).hexdigest()
+        return lambda: digest
+    pool = ThreadPoolExecutor(max_workers=1)
+    future = pool.submit(lambda: hashlib.sha256(raw).hexdigest())
+    pool.shutdown(wait=False)
+    return future.result
+
+
 def _document(path: Path, name: str, raw: bytes, options: ReadOptions) -> Document:
-    digest = hashlib.sha256(raw).hexdigest()
+    hashed = _hashing(raw)
     cautions: list[Caution] = []
     if raw[:4] == b"PAR1" or raw[:15] == b"SQLite format 3":
-        return Document(path=path, name=name, data=raw, sha256=digest)
+        return Document(path=path, name=name, data=raw, hashed=hashed)
     data = _decode(raw, name, options)
     stripped = data.rstrip(b"\x00") if data[-1:] == b"\x00" else data
     if len(stripped) != len(data):
@@ -166,7 +188,7 @@ def _document(path: Path, name: str, raw: bytes, options: ReadOptions) -> Docume
         path=path,
         name=name,
         data=data,
-        sha256=digest,
+        hashed=hashed,
         cautions=tuple(cautions),
         parsed={"recover": options.recover},
     )

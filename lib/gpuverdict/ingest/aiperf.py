@@ -19,7 +19,7 @@ from gpuverdict.files import Document, ReadOptions, parse_records
 from gpuverdict.ingest.aiperf_summary import level_facts, reported_figures, sibling_summary
 from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.columns import error_kinds
-from gpuverdict.ingest.gaps import Gaps, chunk_cautions
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions, list_offsets
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -54,6 +54,7 @@ _SCHEMA = {
     "error": pl.Struct({"code": pl.Float64, "type": pl.String, "message": pl.String}),
 }
 _CHECKED_LINES = 100
+_NEWLINE = ord("\n")
 _NO_CONTENT = ("InvalidInferenceResultError", "NoContentError", "EmptyResponseError")
 
 
@@ -160,7 +161,8 @@ def _fast(document: Document) -> pl.DataFrame | None:
         frame = pl.scan_ndjson(data, schema=_SCHEMA).collect()
     except (pl.exceptions.PolarsError, ValueError):
         return None
-    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    n_lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
+    n_lines += not data.endswith(b"\n")
     if frame.height != n_lines:
         return None
     start = frame["metadata"].struct.field("request_start_ns")
@@ -287,15 +289,22 @@ def _gaps(metric: pl.Series, where: str) -> Gaps:
     lists = metric.struct.field("value")
     factor = _factor(metric, where, "inter_chunk_latency")
     lengths = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
-    flat = lists.drop_nulls().explode(empty_as_null=False).to_numpy().astype(np.float64, copy=False)
-    if not isinstance(factor, float):
-        factor = np.repeat(np.nan_to_num(factor), lengths)
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    if flat.size != offsets[-1] or np.isnan(flat).any():
+    offsets = list_offsets(lengths)
+    flat = np.empty(offsets[-1])
+    filled = 0
+    # Chunk by chunk, since joining them first would write the numbers once more.
+    for chunk in lists.drop_nulls().get_chunks():
+        part = chunk.explode(empty_as_null=False).to_numpy()
+        np.copyto(flat[filled : filled + part.size], part)
+        filled += part.size
+    if np.isnan(flat).any():
         raise LogFormatError(
             f"{where}: inter_chunk_latency", found="a null among the gaps", expected="numbers"
         )
-    return Gaps(flat_s=flat * factor, offsets=offsets, kind="chunk")
+    if not isinstance(factor, float):
+        factor = np.repeat(np.nan_to_num(factor), lengths)
+    flat *= factor
+    return Gaps(flat_s=flat, offsets=offsets, kind="chunk")
 
 
 def _prefer(metrics: pl.DataFrame, *sources: tuple[str, str]) -> tuple[Any, list[str | None]]:

@@ -54,7 +54,7 @@ def propose_columns(document: Document) -> dict[str, dict[str, str | None]]:
     --------
     >>> from pathlib import Path
     >>> text = "首字延迟(ms),输出token数,端到端时延(s)\\n120,128,1.5\\n".encode()
-    >>> table = Document(path=Path("a.csv"), name="a.csv", data=text, sha256="")
+    >>> table = Document(path=Path("a.csv"), name="a.csv", data=text, hashed=str)
     >>> propose_columns(table)["首字延迟(ms)"]
     {'to': 'ttft_s', 'unit': 'ms'}
     """

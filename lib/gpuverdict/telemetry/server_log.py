@@ -71,7 +71,7 @@ def find_events(document: Document) -> list[ServerEvent]:
     --------
     >>> from pathlib import Path
     >>> log = b"INFO ready\\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
-    >>> one = Document(path=Path("s.log"), name="s.log", data=log, sha256="")
+    >>> one = Document(path=Path("s.log"), name="s.log", data=log, hashed=str)
     >>> print(find_events(one)[0])
     line 2: out of memory: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
     """
