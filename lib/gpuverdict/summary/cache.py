@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from gpuverdict.measured import Measured
 from gpuverdict.steady import Window
@@ -49,7 +50,8 @@ def load(
 
 
 def _frame(folder: Path) -> pd.DataFrame:
-    frame = pd.read_parquet(folder / "frame.parquet")
+    # One file: pandas' own reader would import the machinery for folders of them first.
+    frame = pq.ParquetFile(folder / "frame.parquet").read().to_pandas()
     frame["cautions"] = [list(codes) for codes in frame["cautions"]]
     return frame
 
