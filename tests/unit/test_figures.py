@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import font_manager
 from tests.campaigns import two_arms
 
 from gpuverdict import figures
 from gpuverdict.case import Case
-from gpuverdict.figures import Plate
+from gpuverdict.figures import Plate, style
 from gpuverdict.figures.draw import new_axes
 from gpuverdict.figures.plate import svg_text
 from gpuverdict.figures.style import figure_language
@@ -109,6 +110,37 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     text = svg_text(axes, "n", "<b>alt</b>")
     assert "<script" not in text
     assert "&lt;b&gt;alt" in text
+
+
+def test_a_machine_without_chinese_fonts_gets_english_labels_and_one_notice(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(style, "_CJK_FAMILIES", ("No Such Font",))
+    style.cjk_font.cache_clear()
+    try:
+        plate = figures.trade_off(case, "zh")
+        page = plate._repr_html_()
+    finally:
+        style.cjk_font.cache_clear()
+    labels = re.findall("<text[^>]*>([^<]*)</text>", page)
+    assert labels
+    assert not [label for label in labels if re.search("[\u4e00-\u9fff]", label)]
+    assert page.count("未找到中文字体") == 1
+
+
+def test_a_font_installed_after_matplotlib_listed_them_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chinese = style.cjk_font()
+    if chinese is None:
+        pytest.skip("no Chinese font here")
+    every = font_manager.fontManager.ttflist
+    files = {font.fname for font in every if font.name in style._CJK_FAMILIES}
+    listed = [font for font in every if font.fname not in files]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", listed)
+    style.cjk_font.cache_clear()
+    assert style.cjk_font() in style._CJK_FAMILIES
+    style.cjk_font.cache_clear()
 
 
 def test_case_60_chinese_labels_and_the_minus_sign() -> None:

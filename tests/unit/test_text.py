@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import string
+from pathlib import Path
 
 import pytest
 
+import gpuverdict
 from gpuverdict.errors import ParameterError
 from gpuverdict.text import LANGUAGES, SENTENCES, render, sentence
 
 # Chinese sentences need no blank between them; only Chinese readers need the notice on fonts.
 ONE_SIDED = {"sentence_joint", "figure_font_notice"}
 
+ASKS = {"sentence", "caution"}
 CHINESE = re.compile(r"[一-鿿]")
 
 
@@ -54,6 +58,25 @@ def test_chinese_is_chinese(code: str) -> None:
     # A sentence with words of its own is translated; symbols and field terms alone may stay.
     if len(re.findall(r"[A-Za-z]{3,}", words)) >= 4:
         assert CHINESE.search(words), message
+
+
+def test_every_sentence_that_is_asked_for_exists() -> None:
+    asked = 0
+    for path in Path(gpuverdict.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ASKS:
+                continue
+            code = node.args[0] if node.args else None
+            if not isinstance(code, ast.Constant):
+                continue
+            asked += 1
+            where = f"{path.name}:{node.lineno}: {code.value}"
+            assert code.value in SENTENCES, where
+            given = {keyword.arg for keyword in node.keywords}
+            if None not in given:
+                message, remedy = SENTENCES[code.value]["en"]
+                assert fields(message) | fields(remedy) <= given, where
+    assert asked > 300
 
 
 def test_unknown_codes_and_languages_are_refused() -> None:

@@ -32,7 +32,7 @@ def metric_label(metric: str, statistic: str, lang: str) -> str:
 
 
 def notice(lang: str) -> str:
-    return sentence("figure_fontnotice", lang) if figure_language(lang) != lang else ""
+    return sentence("figure_font_notice", lang) if figure_language(lang) != lang else ""
 
 
 def _streams_label(case: Case, drawn: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import matplotlib as mpl
 import seaborn as sns
@@ -58,8 +58,23 @@ _CJK_FAMILIES = (
 @functools.cache
 def cjk_font() -> str | None:
     """Name an installed font that has Chinese glyphs; None where there is none."""
+    return _first_installed() or (_first_installed() if _found_new_fonts() else None)
+
+
+def _first_installed() -> str | None:
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return next((name for name in _CJK_FAMILIES if name in installed), None)
+
+
+def _found_new_fonts() -> bool:
+    """Add the fonts installed since matplotlib wrote its list, which it never looks over again."""
+    known = {font.fname for font in font_manager.fontManager.ttflist}
+    new = [path for path in font_manager.findSystemFonts() if path not in known]
+    for path in new:
+        # Bitmap fonts and damaged files are of no use here, and not ours to report.
+        with suppress(RuntimeError, OSError, ValueError):
+            font_manager.fontManager.addfont(path)
+    return bool(new)
 
 
 def figure_language(lang: str) -> str:
