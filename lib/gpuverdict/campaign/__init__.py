@@ -1,6 +1,7 @@
 """`campaign.yaml`: what was meant to be measured, validated before anything is read.
 
-The keys live in `keys`, the finding of files in `inputs`, reading and cross-checking in `reading`.
+The keys live in `keys`, the finding of files in `inputs`, reading and cross-checking in `reading`,
+the arms of earlier campaigns in `retest`.
 `key_table()` prints every key with its type, place and default.
 """
 
@@ -17,6 +18,7 @@ from gpuverdict.campaign.keys import (
     Workload,
 )
 from gpuverdict.campaign.reading import find_comparison, read_campaign
+from gpuverdict.campaign.retest import earlier_arms
 from gpuverdict.campaign.table import key_table
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "ModelSpec",
     "Workload",
     "arm_inputs",
+    "earlier_arms",
     "find_comparison",
     "key_table",
     "read_campaign",

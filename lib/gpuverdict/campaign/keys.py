@@ -18,6 +18,7 @@ __all__ = [
     "InputSpec",
     "ModelSpec",
     "Quality",
+    "Retest",
     "Workload",
 ]
 
@@ -224,6 +225,14 @@ class ComparisonSpec(_Keys):
         return self
 
 
+class Retest(_Keys):
+    """One arm against itself in earlier campaigns."""
+
+    arm: str = Field(description="an arm of this campaign; the earlier ones have it by this name")
+    earlier: StringList = Field(description="their campaign files, oldest first")
+    treatment: StringList = Field((), description="what was changed since, if that is the question")
+
+
 class Design(_Keys):
     """What was fixed before the data."""
 
@@ -243,7 +252,10 @@ class NoiseFloor(_Keys):
 
 
 class Campaign(_Keys):
-    """A validated campaign; `root` is its folder, `path` the file."""
+    """A validated campaign; `root` is its folder, `path` the file.
+
+    The arms of `retest` entries are among `arms` once it is read, named `<arm>@<campaign>`.
+    """
 
     campaign: Label = Field(description="short name, a folder name of the reports")
     title: Label | None = None
@@ -256,6 +268,7 @@ class Campaign(_Keys):
     slo: dict[str, dict[str, float]] = Field(default_factory=dict)
     arms: dict[str, Arm]
     comparisons: tuple[ComparisonSpec, ...] | Literal["all"] = "all"
+    retest: tuple[Retest, ...] = Field((), description="arms against their own earlier campaigns")
     design: Design = Design()
     mode: Literal["same_settings", "each_tuned"] = "same_settings"
     margins: dict[str, float] = Field(
@@ -270,6 +283,8 @@ class Campaign(_Keys):
     currency: str | None = None
     root: Path = Field(default=Path(), exclude=True)
     path: Path = Field(default=Path(), exclude=True)
+    # The files it was read from, its own first: what rests on it rests on all of them.
+    read_from: tuple[Path, ...] = Field(default=(), exclude=True)
 
     def all_workloads(self) -> dict[str, Workload]:
         """Workloads by name; a single unnamed one is called `main`."""

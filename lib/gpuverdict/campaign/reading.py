@@ -17,6 +17,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 
 from gpuverdict.campaign.keys import OVERRIDES, Arm, Campaign, ComparisonSpec
+from gpuverdict.campaign.retest import with_earlier_arms
 from gpuverdict.campaign.table import known_keys
 from gpuverdict.errors import CampaignError, ParameterError
 from gpuverdict.hardware import resolve_gpu
@@ -74,18 +75,23 @@ def read_campaign(path: str | Path) -> Campaign:
         raise CampaignError(
             path, found="no mapping at the top", expected="keys such as `campaign:`"
         )
-    for reserved in ("root", "path"):
+    for reserved in ("root", "path", "read_from"):
         if reserved in raw:
             raise CampaignError(
                 f"{path.name}: {reserved}", found="a reserved key", expected="no such key"
             )
+    place = {"root": path.parent, "path": path, "read_from": (path,)}
     try:
-        campaign = Campaign.model_validate({**raw, "root": path.parent, "path": path})
+        campaign = Campaign.model_validate({**raw, **place})
     except ValidationError as problem:
         raise _explain(path, raw, problem) from None
     _check_names(campaign)
     _check_words(campaign)
-    return campaign.model_copy(update={"comparisons": tuple(_pairs(campaign))})
+    pairs = _pairs(campaign)
+    if campaign.retest:
+        campaign, again = with_earlier_arms(campaign, read_campaign)
+        pairs = _named(campaign, [*pairs, *again])
+    return campaign.model_copy(update={"comparisons": tuple(pairs)})
 
 
 def _load(path: Path) -> Any:
@@ -289,6 +295,11 @@ def _pairs(campaign: Campaign) -> list[ComparisonSpec]:
                                             "name": f"{spec.name}-{other}" if spec.name else None})
                     for other in spec.against
                 ]  # fmt: skip
+    return _named(campaign, specs)
+
+
+def _named(campaign: Campaign, specs: list[ComparisonSpec]) -> list[ComparisonSpec]:
+    """Check comparisons against the arms, and give each a name of its own."""
     named: list[ComparisonSpec] = []
     for spec in specs:
         candidate = str(spec.candidate)

@@ -45,7 +45,8 @@ def fingerprints(
     Windows are shared over the arms of a campaign, so all of its inputs count for each comparison.
     """
     common = hashlib.sha256(f"{lang}\n{code_digest()}\n{sys.version}\n".encode())
-    common.update(campaign.path.read_bytes())
+    for source in campaign.read_from:
+        common.update(source.read_bytes())
     common.update((notebook_folder() / "report.ipynb").read_bytes())
     package = Path(__file__).resolve().parents[1]
     for part in (package / "hardware.csv", *sorted((package / "templates").rglob("*"))):

@@ -27,7 +27,8 @@ PLAIN_FACTS = ("bins", "late_p99_s", "ttft_p50_s", "tpot_p50_s", "cached_ratio",
 def summary_folder(measured: Measured) -> Path:
     """Return the folder of a campaign's summary: named by all that it depends on."""
     digest = hashlib.sha256(code_digest().encode())
-    digest.update(measured.campaign.path.read_bytes())
+    for source in measured.campaign.read_from:
+        digest.update(source.read_bytes())
     for run in measured.runs:
         line = (run.arm, run.workload, run.level_key, run.repeat_no, run.run_id,
                 run.stored.folder.name, run.sweep_id)  # fmt: skip

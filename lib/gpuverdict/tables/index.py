@@ -10,6 +10,7 @@ from gpuverdict.campaign import Campaign, ComparisonSpec
 from gpuverdict.measured import Measured
 from gpuverdict.schema import METRICS
 from gpuverdict.summary import Summary
+from gpuverdict.tables.history import histories
 from gpuverdict.tables.markup import render, stylesheet
 from gpuverdict.tables.rows import Level, arm_level_value, capacity, levels_of, slo_text
 from gpuverdict.tables.words import at_level, level_name, metric_name, spoken, verdict_word
@@ -63,6 +64,7 @@ def index_html(
         decisions=_decisions(scene, arms, lang),
         items=items,
         matrix=_matrix(items, arms),
+        histories=histories(scene, lang),
         lost=measured.lost,
         heads=_heads(campaign, lang),
     )

@@ -960,6 +960,30 @@ _INDEX = {
         "此处为跨全部负载档的总体结论，按指标做 Holm 校正；报告内单个负载档的结论按该指标各档做 Benjamini–Hochberg 校正，二者可能不同。",
     ),
     "index_infeasible": _both("{level} does not run: {reason}", "{level} 无法运行：{reason}"),
+    "history_heading": _both("An arm over its campaigns", "同一被测配置的历次测试"),
+    "history_reading": _both(
+        "Each value is the geometric mean over the levels that all of these campaigns ran; a change of the series is looked for from six campaigns on.",
+        "每个数值为各次测试共有负载档的几何平均；六次及以上才判断序列是否发生变化。",
+    ),
+    "history_outcome": _both("Did it change?", "是否变化"),
+    "history_change": _both(
+        "Changed by {change:+.1%} from {since} on.", "自 {since} 起变化 {change:+.1%}。"
+    ),
+    "history_no_change": _both(
+        "No change of {margin:.0%} or more in {n} campaigns.",
+        "{n} 次测试中未见达到 {margin:.0%} 的变化。",
+    ),
+    "history_unstable_series": _both(
+        "Unstable: the {n} campaigns scatter by more than {margin:.0%}, or change more than once.",
+        "不稳定：{n} 次测试之间的离散超过 {margin:.0%}，或变化不止一次。",
+    ),
+    "history_not_enough_history": _both(
+        "{n} campaigns: too few for a series; the comparisons above say pair by pair.",
+        "仅 {n} 次测试，不足以判断序列；请看上方的两两对比。",
+    ),
+    "history_error": _both(
+        "A value that is not positive: no series.", "存在非正数值，无法判断序列。"
+    ),
     "index_matrix": _both("Pair by pair", "两两对比"),
     "index_matrix_reading": _both(
         "Candidates down, baselines across: the word for {metric} over all levels, with its ratio.",
