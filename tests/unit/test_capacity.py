@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from gpuverdict.campaign import Campaign
+from gpuverdict.campaign import Campaign, read_campaign
 from gpuverdict.capacity import (
     CostInputs,
     Tier,
@@ -326,6 +326,29 @@ def test_memory_needs_no_run():
     assert plan.fits
     assert plan.memory_bytes == 143771 * 2**20
     assert "computed_not_measured" in codes(plan)
+
+
+def test_each_arm_of_the_sample_has_its_own_shape():
+    # A LLaMA layer of width 4096: four projections, three of the MLP (11008 wide), two norms.
+    layer = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
+    sample = read_campaign("data/h200/campaign.yaml")
+    shallow, deep = (arm_memory(sample, arm) for arm in ("layers32", "layers34"))
+    assert deep.weights_bytes - shallow.weights_bytes == 2 * layer * 2
+    assert deep.kv_bytes_per_token / shallow.kv_bytes_per_token == pytest.approx(34 / 32)
+    models = [sample.model_of(arm) for arm in ("layers32", "layers34")]
+    assert models[1].parameters - models[0].parameters == 2 * layer
+    assert models[1].read_bytes_per_step - models[0].read_bytes_per_step == 2 * layer * 2
+    assert sample.model_of("card-a") is sample.model_of("card-b-eager")
+
+
+def test_a_factor_that_names_another_shape_than_the_model_is_said():
+    arms = {"a": {"gpu": "H200 SXM", "factors": {"layers": 34}},
+            "b": {"gpu": "H200 SXM", "factors": {"layers": 32}}}  # fmt: skip
+    held = campaign(arms=arms)
+    assert "model_shape_apart" in codes(arm_memory(held, "a"))
+    assert "model_shape_apart" not in codes(arm_memory(held, "b"))
+    line = dict_of(arm_rooflines(FRAME, held, "a"))["decode", 1]
+    assert "model_shape_apart" in codes(line)
 
 
 def test_decisions_say_go_no_go_and_not_measured():

@@ -132,6 +132,38 @@ def test_two_models_are_two_jobs(logs: Path, key: str) -> None:
     )
 
 
+DEEP = {"name": "m", "parameters": 7e9, "weight_bits": 16, "layers": 32, "kv_heads": 8,
+        "head_dim": 128}  # fmt: skip
+
+
+@pytest.mark.parametrize("treatment", [[], ["layers"]], ids=["undeclared", "declared"])
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [
+        ({"layers": 34, "parameters": 7.4e9, "name": "m-34"}, []),
+        ({"layers": 34, "parameters": 7.4e9, "kv_heads": 4}, ["model.kv_heads"]),
+        ({"layers": 34, "parameters": 7.4e9, "weight_bits": 8}, ["model.weight_bits"]),
+        # Two layers more of 32 add a sixteenth of the weights at most.
+        ({"layers": 34, "parameters": 13e9}, ["model.parameters"]),
+        ({"layers": 34, "parameters": 6.9e9}, ["model.parameters"]),
+    ],
+)
+def test_a_declared_depth_is_the_question_and_nothing_else(
+    other: dict[str, Any], refused: list[str], treatment: list[str], logs: Path
+) -> None:
+    models = {"x": DEEP, "y": {**DEEP, **other}}
+    a = {"model": "x", "factors": {"layers": 32}}
+    b = {"model": "y", "factors": {"layers": 34}}
+    found = case(logs, a, b, {"treatment": treatment}, models=models, model=None)
+    said = [r.values["factor"] for r in found.verdict.comparability.refused]
+    if treatment:
+        assert said == refused
+        assert word(found) == ("not comparable" if refused else "slower")
+    else:
+        assert {"model.layers", "model.parameters", *refused} <= set(said)
+        assert word(found) == "not comparable"
+
+
 def test_one_log_in_both_arms_is_refused(logs: Path) -> None:
     found = case(logs, b={"files": "a/c{level}_r{repeat}.json"})
     assert [r.code for r in found.verdict.comparability.refused] == ["same_log_in_both_arms"]

@@ -36,7 +36,7 @@ def without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
         for arm in content["arms"].values():
             arm.pop(key, None)
         if key == "shape":
-            content["model"] = {"name": "m"}
+            content["models"] = {name: {"name": "m"} for name in content["models"]}
         with (folder / "campaign.yaml").open("w", encoding="utf-8") as out:
             YAML(typ="safe").dump(content, out)
         return open_case(folder / "campaign.yaml", "eager", store=store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,9 +18,10 @@ from gpuverdict.capacity.slo import SloCapacity, slo_capacity
 from gpuverdict.curves import CurveFit, fit_curve
 from gpuverdict.curves.fit import fit_throughput_curve
 from gpuverdict.curves.step import two_stage
-from gpuverdict.errors import ParameterError
+from gpuverdict.errors import Caution, ParameterError
 from gpuverdict.hardware import identify, resolve_gpu
 from gpuverdict.schema import Trace
+from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
 __all__ = [
@@ -230,6 +231,16 @@ def _model_bytes(campaign: Campaign, arm: str) -> tuple[float | None, float | No
     return weights, read, kv
 
 
+def _shape_apart(campaign: Campaign, arm: str) -> tuple[Caution, ...]:
+    """Say where a factor of an arm names another shape than its model has."""
+    model, factors = campaign.model_of(arm), campaign.arms[arm].factors
+    return tuple(
+        caution("model_shape_apart", arm=arm, key=key, declared=factors[key], held=held)
+        for key in ("layers", "kv_heads", "head_dim")
+        if key in factors and (held := getattr(model, key, None)) not in (None, factors[key])
+    )
+
+
 def _context(campaign: Campaign, workload: str) -> tuple[float | None, float | None]:
     """Mean context while decoding, and the full context, of a workload's lengths."""
     spec = campaign.all_workloads()[workload]
@@ -308,7 +319,8 @@ def arm_rooflines(
                     ),
                 )
             )
-    return found
+    apart = _shape_apart(campaign, arm)
+    return [(level, replace(line, cautions=(*line.cautions, *apart))) for level, line in found]
 
 
 def _level_order(level: str) -> tuple[str, float]:
@@ -338,7 +350,7 @@ def arm_memory(
     split = (spec.tensor_parallel or 1) * (spec.pipeline_parallel or 1)
     if split == 1 and not spec.data_parallel:
         split = spec.gpus
-    return plan_memory(
+    plan = plan_memory(
         weights_bytes=weights,
         kv_bytes_per_token=kv,
         memory_bytes_per_gpu=limits.memory_bytes,
@@ -348,6 +360,7 @@ def arm_memory(
         context_tokens=int(context or 2048),
         concurrency=concurrency,
     )
+    return replace(plan, cautions=(*plan.cautions, *_shape_apart(campaign, arm)))
 
 
 def arm_slo(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpuverdict.campaign import Arm, ComparisonSpec
+from gpuverdict.campaign import Arm, ComparisonSpec, ModelSpec
 from gpuverdict.design.facts import both, differ, distinct, shown, unknown
 from gpuverdict.design.memory import memory_need
 from gpuverdict.design.order import run_order
@@ -26,6 +26,8 @@ Pair = tuple[Arm, Arm]
 # What a GPU brings along: the default treatment between two GPUs.
 DEVICE_BUNDLE = ("gpu", "gpus", "tensor_parallel", "pipeline_parallel", "data_parallel",
                  "power_limit_w")  # fmt: skip
+# What a treatment may name to make the shape of the model the question.
+MODEL_SHAPE = ("layers", "kv_heads", "head_dim")
 _REFUSING = ("precision", "kv_dtype")
 _SCOPE = ("engine", "host", "kernels", "scheduler")
 _CAVEAT = ("engine_version", "driver", "cuda", "ecc", "client_version", "tokenizer", "model_id")
@@ -179,14 +181,31 @@ def _models(
     a, b = campaign.model_of(names[0]), campaign.model_of(names[1])
     if "model" in treatment or a is None or b is None:
         return
-    for key in ("name", "id", "revision", "parameters", "weight_bits", "kv_bits"):
+    follows = _follows_shape(a, b, treatment)
+    for key in ("name", "id", "revision", "parameters", "weight_bits", "kv_bits", *MODEL_SHAPE):
         if key in treatment or ("precision" in treatment and key in ("weight_bits", "name", "id")):
             continue
-        if "kv_dtype" in treatment and key == "kv_bits":
+        if key in follows or ("kv_dtype" in treatment and key == "kv_bits"):
             continue
         if differ(getattr(a, key), getattr(b, key)):
             said = _differs(f"model.{key}", getattr(a, key), getattr(b, key), "refused_factor")
             found.refused.append(("model", said))
+
+
+def _follows_shape(a: ModelSpec, b: ModelSpec, treatment: Sequence[str]) -> tuple[str, ...]:
+    """Name what must differ between two models because their shape is the question.
+
+    Another depth is another name and another number of weights; but the weights outside the layers
+    stay, so their number grows by at most the layers' ratio. More than that is another model.
+    """
+    if not any(key in treatment and differ(getattr(a, key), getattr(b, key))
+               for key in MODEL_SHAPE):  # fmt: skip
+        return ()
+    if a.layers and b.layers and a.parameters and b.parameters:
+        depth, weights = b.layers / a.layers, b.parameters / a.parameters
+        if "layers" in treatment and not min(1.0, depth) <= weights <= max(1.0, depth):
+            return ("name", "id")
+    return ("name", "id", "parameters")
 
 
 def _refusing(

@@ -332,6 +332,17 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("Carries {level:g}; {part} is reached first.", ""),
         "zh": ("可承载 {level:g}，最先达到的是 {part}。", ""),
     },
+    "model_shape_apart": {
+        "en": (
+            "{arm} has the factor {key} {declared}, and its model {key} {held}: memory and roofline "
+            "are computed from the model.",
+            "Give each shape its own entry under `models:` and let the arm name it.",
+        ),
+        "zh": (
+            "{arm} 的因素写明 {key} 为 {declared}，而其模型的 {key} 为 {held}：显存与 roofline 按模型计算。",
+            "请在 `models:` 下为每种结构单列一项，并在该组的 `model` 中指明。",
+        ),
+    },
     "memory_not_measured": {
         "en": ("The memory peak was not measured.", "Record a GPU trace."),
         "zh": ("未测得显存峰值。", "请录制 GPU 轨迹。"),
