@@ -104,7 +104,7 @@ def open_case(
             summary.frame, measured.campaign, *arms,
             device_memory_mib=device_memory(measured.inventory, measured.traces),
         ),
-        "energy": energy_section(measured, summary, spec),
+        "energy": energy_section(measured, summary, health, spec),
         "diagnosis": [finding.as_dict() for finding in findings],
         "health": health_section(health, spec),
     }  # fmt: skip

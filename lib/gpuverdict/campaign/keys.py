@@ -134,9 +134,6 @@ class CostSpec(_Keys):
     pue: float | None = Field(None, ge=1)
     utilisation_ratio: float | None = Field(None, gt=0, le=1)
     years: float | None = Field(None, gt=0)
-    supply_limit_w: float | None = Field(
-        None, gt=0, description="declared supply limit of the node"
-    )
 
 
 class Infeasible(_Keys):
@@ -175,7 +172,11 @@ class Arm(_Keys):
     driver: Label | None = None
     cuda: Label | None = None
     kernels: Label | None = Field(None, description="attention and quantisation kernels")
-    scheduler: dict[str, Any] = Field(default_factory=dict, description="scheduler limits")
+    scheduler: dict[str, Any] = Field(
+        default_factory=dict,
+        description="scheduler limits; `max_num_batched_tokens` or `chunked_prefill_size` is the "
+        "chunk of the prefill fit",
+    )
     sampling: dict[str, Any] = Field(default_factory=dict, description="sampling parameters")
     factors: dict[str, Any] = Field(
         default_factory=dict, description="anything else that may be a treatment"
@@ -199,7 +200,12 @@ class Arm(_Keys):
     quality: Quality | None = None
     cost: CostSpec | None = None
     probes: dict[str, float] = Field(default_factory=dict, description="measured limits of the arm")
-    power_limit_w: float | None = Field(None, gt=0)
+    power_limit_w: float | None = Field(
+        None, gt=0, description="of one GPU, as set; a trace's enforced limit goes before it"
+    )
+    supply_limit_w: float | None = Field(
+        None, gt=0, description="what the node's supply may give to all GPUs of the arm (no host)"
+    )
 
 
 class ComparisonSpec(_Keys):

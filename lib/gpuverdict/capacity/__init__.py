@@ -13,6 +13,7 @@ from gpuverdict.capacity.arms import (
     device_memory,
     run_estimate,
 )
+from gpuverdict.capacity.card_use import CardUse, arm_card_use
 from gpuverdict.capacity.claims import CardLimits, Claim
 from gpuverdict.capacity.cost import (
     CostInputs,
@@ -56,25 +57,31 @@ from gpuverdict.capacity.slo import (
     slo_capacity,
     slo_frontier,
 )
+from gpuverdict.capacity.watermarks import CardMemory, MemoryGrowth, arm_watermarks, memory_growth
 
 __all__ = [
     "ArmLimits",
     "CardLimits",
+    "CardMemory",
+    "CardUse",
     "Claim",
     "CostInputs",
     "Decision",
+    "MemoryGrowth",
     "MemoryPlan",
     "Ownership",
     "Roofline",
     "Scaling",
     "SloCapacity",
     "Tier",
+    "arm_card_use",
     "arm_curve",
     "arm_infeasible",
     "arm_limits",
     "arm_memory",
     "arm_rooflines",
     "arm_slo",
+    "arm_watermarks",
     "attainment",
     "break_even_utilisation",
     "capacity_section",
@@ -93,6 +100,7 @@ __all__ = [
     "device_memory",
     "kv_bytes_per_token",
     "limits_of",
+    "memory_growth",
     "mixed_winners",
     "ownership",
     "payback_months",

@@ -16,6 +16,8 @@ __all__ = ["card_imbalance", "peak_node_power", "per_card", "throttle_shares"]
 _WHO = pl.coalesce(pl.col("gpu_uuid"), pl.col("gpu_index").cast(pl.String), pl.lit("GPU"))
 # Rows of one tick lie within this of each other.
 TICK_S = 0.1
+# Systematic gain error of a board's power sensor (method notes 16.1).
+GAIN_ERROR = 0.05
 
 
 def throttle_shares(
@@ -114,33 +116,45 @@ def peak_node_power(
     Parameters
     ----------
     supply_limit_w : float, optional
-        What the supply of the node may give to its GPUs; above it the caution `supply_exceeded`.
+        What the supply of the node may give to its GPUs; above it the caution `supply_exceeded`,
+        and within the sensor's gain error (5 %) below it `supply_close`.
 
     Notes
     -----
-    Cards are read one after another; each one's power is interpolated to common moments 100 ms
-    apart. It is a peak of samples: averaged columns hide spikes, and no host power is in it.
+    The instantaneous column where every GPU has it, else the averaged one, which hides peaks
+    (caution `peak_of_averages`). Cards are read one after another; each one's power is interpolated
+    to common moments 100 ms apart. It is a peak of samples, and no host power is in it.
     """
-    held = _inside(trace, start_s, end_s).drop_nulls(["power_w", "time_epoch_s"])
-    if not held.height:
+    held = _inside(trace, start_s, end_s).filter(pl.col("time_epoch_s").is_not_null())
+    parts = [
+        part.sort("time_epoch_s")
+        for part in held.with_columns(_WHO.alias("_who")).partition_by("_who", maintain_order=True)
+    ]
+    instant = bool(parts) and all(p["power_instant_w"].count() > 1 for p in parts)
+    column = "power_instant_w" if instant else "power_w"
+    parts = [part.drop_nulls(column) for part in parts]
+    if not parts or any(part.is_empty() for part in parts):
         note = caution("column_absent", column="power_w")
         return Estimate(value=None, unit="w", cautions=(note,))
-    parts = held.with_columns(_WHO.alias("_who")).partition_by("_who", maintain_order=True)
-    moments = np.arange(
-        max(float(part["time_epoch_s"][0]) for part in parts),
-        min(float(part["time_epoch_s"][-1]) for part in parts) + TICK_S,
-        TICK_S,
-    )
-    if len(parts) == 1:
-        total = parts[0]["power_w"].to_numpy()
+    series = [(p["time_epoch_s"].to_numpy(), p[column].to_numpy()) for p in parts]
+    if len(series) == 1:
+        total = series[0][1]
     else:
-        series = [(p["time_epoch_s"].to_numpy(), p["power_w"].to_numpy()) for p in parts]
+        first, last = max(t[0] for t, _ in series), min(t[-1] for t, _ in series)
+        if first > last:
+            note = caution("cards_not_together")
+            return Estimate(value=None, unit="w", cautions=(note,))
+        moments = np.append(np.arange(first, last, TICK_S), last)
         total = np.sum([np.interp(moments, time, watts) for time, watts in series], axis=0)
     peak = float(total.max())
-    notes: tuple[Caution, ...] = ()
+    notes: list[Caution] = []
+    if not instant and any((p["power_kind"] == "avg1s").any() for p in parts):
+        notes.append(caution("peak_of_averages"))
     if supply_limit_w is not None and peak > supply_limit_w:
-        notes = (caution("supply_exceeded", peak_w=peak, limit_w=supply_limit_w),)
-    return Estimate(value=peak, unit="w", n=held.height, cautions=notes)
+        notes.append(caution("supply_exceeded", peak_w=peak, limit_w=supply_limit_w))
+    elif supply_limit_w is not None and peak * (1 + GAIN_ERROR) > supply_limit_w:
+        notes.append(caution("supply_close", peak_w=peak, limit_w=supply_limit_w))
+    return Estimate(value=peak, unit="w", n=sum(p.height for p in parts), cautions=tuple(notes))
 
 
 def _inside(trace: Trace, start_s: float | None, end_s: float | None) -> pl.DataFrame:

@@ -157,6 +157,14 @@ def window_telemetry(
     energy = window_energy(trace, start_s, end_s, gpus=gpus)
     power = None if energy.value is None else energy.value / (end_s - start_s)
     inside = trace.samples.filter(pl.col("time_epoch_s").is_between(start_s, end_s))
+    held = len(_by_gpu(trace))
+    if gpus is not None and held != gpus:
+        # Whose memory, whose clock? A sum or a median over other cards would look plausible.
+        why = (caution("gpu_count", found=held, expected=gpus),)
+        return {
+            name: Estimate(value=None, unit=unit, cautions=why)
+            for name, unit in TELEMETRY_UNITS.items()
+        }
     busy, notes = _busy(inside)
     return {
         "power_w": Estimate(value=power, unit="w", n=energy.n, cautions=energy.cautions),

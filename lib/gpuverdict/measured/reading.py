@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,10 @@ def measure(
         store=store,
         runs=tuple(runs),
         probes=probes,
-        traces={a: tuple(t for e in by_arm[a] for t in e.traces) for a in campaign.arms},
+        traces={
+            a: tuple(_own_cards(t, spec.cards) for e in by_arm[a] for t in e.traces)
+            for a, spec in campaign.arms.items()
+        },
         inventory={
             a: merge_inventories(e.inventory for e in by_arm[a] if e.inventory is not None)
             for a in campaign.arms
@@ -161,6 +164,14 @@ def _with_log_evidence(
         for name, spec in campaign.arms.items()
     }
     return campaign.model_copy(update={"arms": arms})
+
+
+def _own_cards(trace: Trace, cards: tuple[str, ...]) -> Trace:
+    """Keep the GPUs an arm names by UUID, where the trace of its host holds others as well."""
+    held = set(trace.samples["gpu_uuid"].drop_nulls().unique().to_list())
+    if not cards or not set(cards) < held:
+        return trace
+    return replace(trace, samples=trace.samples.filter(pl.col("gpu_uuid").is_in(list(cards))))
 
 
 def _merged(frames: Any) -> pl.DataFrame:

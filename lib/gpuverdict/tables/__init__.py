@@ -14,6 +14,7 @@ from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.deliver import write_case
+from gpuverdict.tables.devices import cards_table, growth_table, memory_table
 from gpuverdict.tables.export import write_csv, write_xlsx
 from gpuverdict.tables.index import index_html
 from gpuverdict.tables.markup import Section
@@ -28,6 +29,7 @@ __all__ = [
     "all_cells",
     "arms_table",
     "capacity_table",
+    "cards_table",
     "claims_table",
     "coverage_table",
     "curve_table",
@@ -36,9 +38,11 @@ __all__ = [
     "first_screen",
     "fixed_rows",
     "glossary",
+    "growth_table",
     "how_reached",
     "index_html",
     "knee_level",
+    "memory_table",
     "missing_table",
     "plain_table",
     "provenance",

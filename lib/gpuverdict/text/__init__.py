@@ -13,6 +13,7 @@ from gpuverdict.errors import Caution, ParameterError
 from gpuverdict.text import (
     capacity,
     comparison,
+    devices,
     diagnosis,
     logs,
     phases,
@@ -26,7 +27,7 @@ __all__ = ["LANGUAGES", "SENTENCES", "caution", "render", "sentence"]
 LANGUAGES = ("en", "zh")
 
 SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
-for _area in (logs, traces, statistics, phases, diagnosis, comparison, capacity, report):
+for _area in (logs, traces, statistics, phases, diagnosis, devices, comparison, capacity, report):
     for _code, _languages in _area.SENTENCES.items():
         if _code in SENTENCES:
             raise ParameterError(_area.__name__, found=f"the code {_code!r} twice")

@@ -275,12 +275,13 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "gpu_count": {
         "en": (
-            "The trace holds {found} GPUs, {expected} are declared (`gpu_count`): no energy.",
-            "Trace every GPU of the arm and no other.",
+            "The trace holds {found} GPUs, {expected} are declared (`gpu_count`): no power, memory or "
+            "clock of the arm.",
+            "Trace every GPU of the arm and no other, or name its UUIDs under `cards`.",
         ),
         "zh": (
-            "trace 中有 {found} 张 GPU，声明为 {expected} 张（`gpu_count`），不给能耗。",
-            "请采集该组的全部 GPU，且只采集它们。",
+            "trace 中有 {found} 张 GPU，声明为 {expected} 张（`gpu_count`），不给该组的功率、显存与时钟。",
+            "请采集该组的全部 GPU，且只采集它们；或在 `cards` 中写明其 UUID。",
         ),
     },
     "too_few": {
@@ -639,6 +640,97 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "各 GPU 合计峰值功率 {peak_w:,.0f} W，超过声明的供电上限 {limit_w:,.0f} W。",
             "请限制显卡功率，或提高供电能力。",
+        ),
+    },
+    "supply_close": {
+        "en": (
+            "The GPUs together drew {peak_w:,.0f} W at their peak, below the declared supply limit of "
+            "{limit_w:,.0f} W by less than the sensor's error of 5 %.",
+            "Measure at the supply, or leave more reserve.",
+        ),
+        "zh": (
+            "各 GPU 合计峰值功率 {peak_w:,.0f} W，低于声明的供电上限 {limit_w:,.0f} W，但差距小于传感器误差（5 %）。",
+            "请在供电侧测量，或留出更多余量。",
+        ),
+    },
+    "peak_of_averages": {
+        "en": (
+            "The peak is one of one-second averages: shorter peaks were higher.",
+            "Record power.draw.instant, or use `gpuverdict record`.",
+        ),
+        "zh": (
+            "该峰值取自 1 秒平均功率，更短的尖峰会更高。",
+            "请记录 power.draw.instant，或使用 `gpuverdict record`。",
+        ),
+    },
+    "cards_not_together": {
+        "en": (
+            "The GPUs were never sampled at the same time: their sum is not known.",
+            "Record all GPUs of the arm in one trace.",
+        ),
+        "zh": ("各 GPU 没有同时被采样，无法求和。", "请在同一份 trace 中采集该组的全部 GPU。"),
+    },
+    "mark_no_trace": {
+        "en": (
+            "{arm}: no GPU trace lies beside its runs.",
+            "Run `gpuverdict record --out trace.csv --interval-ms 100` beside the load test, and name "
+            "the file under `traces`.",
+        ),
+        "zh": (
+            "{arm}：运行旁没有 GPU 采样记录。",
+            "请在压测时同时运行 `gpuverdict record --out trace.csv --interval-ms 100`，并在 `traces` 中写明该文件。",
+        ),
+    },
+    "mark_no_idle": {
+        "en": (
+            "{arm}: no memory sample in the {reach_s:.0f} s before its first request.",
+            "Start `gpuverdict record` with the model loaded, and the load generator 10 s later.",
+        ),
+        "zh": (
+            "{arm}：首个请求之前的 {reach_s:.0f} 秒内没有显存样本。",
+            "请在模型加载完成后启动 `gpuverdict record`，10 秒后再启动压测工具。",
+        ),
+    },
+    "mark_no_single": {
+        "en": (
+            "{arm}: no run with one request at a time.",
+            "Add a level of concurrency 1 at the target context, before the higher ones.",
+        ),
+        "zh": (
+            "{arm}：没有单路并发的运行。",
+            "请增加一档目标上下文长度的单路并发，并排在更高档之前。",
+        ),
+    },
+    "mark_after_load_of_others": {
+        "en": (
+            "{arm}: a larger load ran before the run with one request in the same server start, so "
+            "that mark is an upper bound.",
+            "Run the level with one request first after a server start.",
+        ),
+        "zh": (
+            "{arm}：在同一次服务启动中，单请求运行之前已有更高负载，因此该标记只是上限。",
+            "请在服务启动后首先运行单请求负载档。",
+        ),
+    },
+    "growth_needs_soak": {
+        "en": (
+            "{arm}: memory growth is not measured; its longest run lasts {longest_s:,.0f} s, and "
+            "{needed_s:,.0f} s are needed.",
+            "Run one level for ten minutes or longer (hours for a leak) with the recorder on.",
+        ),
+        "zh": (
+            "{arm}：显存增长未测量；最长的运行为 {longest_s:,.0f} 秒，至少需要 {needed_s:,.0f} 秒。",
+            "请在采样开启的情况下让同一负载档持续十分钟以上（检查泄漏需数小时）。",
+        ),
+    },
+    "growth_not_placed": {
+        "en": (
+            "{arm}: memory growth is not measured; no trace could be laid beside the long run.",
+            "Record times with a zone in both, or use `gpuverdict record`.",
+        ),
+        "zh": (
+            "{arm}：显存增长未测量；没有 trace 能与该长时间运行对齐。",
+            "请在两边都记录带时区的时间，或使用 `gpuverdict record`。",
         ),
     },
 }

@@ -9,7 +9,13 @@ import pandas as pd
 
 from gpuverdict.align import place
 from gpuverdict.campaign import ComparisonSpec
-from gpuverdict.capacity import arm_curve, common_grid
+from gpuverdict.capacity import (
+    arm_card_use,
+    arm_curve,
+    arm_watermarks,
+    common_grid,
+    memory_growth,
+)
 from gpuverdict.curves import CurveComparison, CurveFit, compare_curves
 from gpuverdict.energy import measure_idle, phase_energy
 from gpuverdict.health import Health
@@ -43,14 +49,17 @@ def comparison_curves(
     return out
 
 
-def energy_section(measured: Measured, summary: Summary, spec: ComparisonSpec) -> dict[str, Any]:
+def energy_section(
+    measured: Measured, summary: Summary, health: Health, spec: ComparisonSpec
+) -> dict[str, Any]:
     """Give the energy of both arms by level and by phase.
 
     Returns
     -------
     dict
         arm -> `levels` (mean over runs of power, energy and energy a token, with the number of runs
-        that have it), `idle_w` and `phases` (`energy.phase_energy`; null values say why).
+        that have it), `idle_w` and `phases` (`energy.phase_energy`; null values say why), `cards`
+        (node peak and imbalance) and `memory` (marks and growth).
     """
     frame = summary.frame
     wanted = frame[
@@ -72,7 +81,40 @@ def energy_section(measured: Measured, summary: Summary, spec: ComparisonSpec) -
         out.setdefault(str(arm), {"levels": []})["levels"].append(entry)
     for arm in (spec.baseline, str(spec.candidate)):
         out.setdefault(arm, {"levels": []}).update(_phases(measured, arm))
+        out[arm].update(_cards(measured, summary, health, arm))
     return out
+
+
+def _cards(measured: Measured, summary: Summary, health: Health, arm: str) -> dict[str, Any]:
+    """Node power, imbalance, memory marks and growth of an arm, by workload where they have one."""
+    uses, marks = {}, []
+    for workload in measured.campaign.all_workloads():
+        use = arm_card_use(measured, summary, arm, workload)
+        uses[workload] = {
+            "node_peak_w": use.node_peak_w, "supply_limit_w": use.supply_limit_w,
+            "imbalance": dict(use.imbalance),
+        }  # fmt: skip
+        marks += [
+            {
+                "workload": workload, "gpu": card.gpu, "level": dict(card.level),
+                "total_mib": card.total_mib, "after_load_mib": card.after_load,
+                "one_request_mib": card.one_request, "peak_mib": card.peak,
+                "standing": card.standing,
+            }
+            for card in arm_watermarks(measured, arm, workload)
+        ]  # fmt: skip
+    growth = [
+        {
+            "run_id": entry.run.run_id, "gpu": entry.leak.gpu if entry.leak else None,
+            "alarm": entry.leak.alarm if entry.leak else None,
+            "mib_per_1000_requests": entry.leak and entry.leak.growth_mib_per_1000_requests,
+            "requests_until_full": entry.leak and entry.leak.requests_until_full,
+            "seconds_until_full": entry.leak and entry.leak.seconds_until_full,
+            "reason": entry.reason,
+        }
+        for entry in memory_growth(measured, health, arm)
+    ]  # fmt: skip
+    return {"cards": uses, "memory": {"marks": marks, "growth": growth}}
 
 
 def _phases(measured: Measured, arm: str) -> dict[str, Any]:
