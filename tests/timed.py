@@ -1,4 +1,4 @@
-"""Write small campaigns on one clock: request logs in epoch seconds, and a trace of every GPU beside.
+"""Write small campaigns on one clock: logs in epoch seconds, a trace of every GPU beside them.
 
 What each GPU draws and holds is given as a function of time, so what a report must show is known.
 """
@@ -103,7 +103,8 @@ def write_timed(
         (folder / name / "trace.csv").write_text(text)
         logs = {"files": f"{name}/c{{level}}_r{{repeat}}.csv", "clock": "epoch"}
         entries[name] = arm(
-            name, files=logs, traces=[f"{name}/trace.csv"], client_version=None, **dict((arm_keys or {}).get(name, {})),
+            name, files=logs, traces=[f"{name}/trace.csv"], client_version=None,
+            **dict((arm_keys or {}).get(name, {})),
         )  # fmt: skip
     return write_campaign(folder, entries, time_zone="UTC", **keys)
 
