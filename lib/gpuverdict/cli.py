@@ -173,6 +173,9 @@ def report(
     jobs: Jobs = 1,
     cluster: Cluster = None,
     store: Store = None,
+    figures: Annotated[
+        str | None, typer.Option(help="svg or png: the figures in files of their own too.")
+    ] = None,
 ) -> None:
     """Render one report a comparison, and the campaign's index.
 
@@ -183,7 +186,7 @@ def report(
     with _progress("rendering") as (started, step):
         done = render_campaign(
             campaign, only=only, out=out, lang=lang, jobs=jobs, cluster=cluster, store=store,
-            started=started, progress=step,
+            figure_format=figures, started=started, progress=step,
         )  # fmt: skip
     for item in done.comparisons:
         for line in item.lines:

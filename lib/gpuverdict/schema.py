@@ -16,6 +16,7 @@ from gpuverdict.errors import Caution, SchemaError
 
 __all__ = [
     "DROP_REASONS",
+    "FIGURE_FORMATS",
     "GPU_INVENTORY",
     "GPU_SAMPLES",
     "METRICS",
@@ -188,6 +189,9 @@ RUN_FIELDS: tuple[str, ...] = (
     "warmup_policy", "reported", "warnings", "requested_input_tokens", "requested_output_tokens",
     "unverified",
 )  # fmt: skip
+
+# What figures can be written as, named here since the command line asks before it loads any.
+FIGURE_FORMATS = ("svg", "png")
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "std", "min", "max", "value")
 

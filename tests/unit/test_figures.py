@@ -15,6 +15,7 @@ from tests.campaigns import two_arms
 
 from gpuverdict import figures
 from gpuverdict.case import Case
+from gpuverdict.errors import ParameterError
 from gpuverdict.figures import Plate, style
 from gpuverdict.figures.draw import new_axes
 from gpuverdict.figures.plate import svg_text
@@ -110,6 +111,23 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     text = svg_text(axes, "n", "<b>alt</b>")
     assert "<script" not in text
     assert "&lt;b&gt;alt" in text
+
+
+def test_figures_in_files_of_their_own(case: Case, tmp_path: Path) -> None:
+    drawn = [figures.trade_off(case), figures.intervals(case, "tpot_s", "p50")]
+    assert figures.write_plates(drawn, tmp_path, None) == []
+    assert figures.write_plates(drawn, None, "svg") == []
+    for path in figures.write_plates(drawn, tmp_path, "svg"):
+        root = ElementTree.parse(path).getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root[0].text
+    written = figures.write_plates(drawn, tmp_path, "png")
+    assert [path.name for path in written] == [f"{plate.name}.png" for plate in drawn]
+    for path, plate in zip(written, drawn, strict=True):
+        width = int.from_bytes(path.read_bytes()[16:20], "big")
+        assert width == pytest.approx(300 * plate.axes.figure.get_figwidth(), abs=2)
+    with pytest.raises(ParameterError, match="svg or png"):
+        figures.write_plates(drawn, tmp_path, "../x")
 
 
 def test_a_machine_without_chinese_fonts_gets_english_labels_and_one_notice(

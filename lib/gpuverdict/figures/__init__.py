@@ -25,7 +25,7 @@ from gpuverdict.figures.draw_series import (
     draw_traces,
 )
 from gpuverdict.figures.phase_plates import batch_over_time, request_phases, unloaded_prefill
-from gpuverdict.figures.plate import Plate, svg_text
+from gpuverdict.figures.plate import Plate, svg_text, write_plates
 from gpuverdict.figures.plates import intervals, run_values, trade_off, windows
 from gpuverdict.figures.power_plates import power_over_time, slo_margins, step_bounds
 from gpuverdict.figures.request_plates import distribution, request_timeline, shift
@@ -66,4 +66,5 @@ __all__ = [
     "trade_off",
     "unloaded_prefill",
     "windows",
+    "write_plates",
 ]

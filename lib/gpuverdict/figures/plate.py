@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
 
+from gpuverdict.errors import ParameterError
 from gpuverdict.figures.style import styled
+from gpuverdict.schema import FIGURE_FORMATS
 
-__all__ = ["Plate", "svg_text"]
+__all__ = ["Plate", "svg_text", "write_plates"]
+
+# Sharp in print at the width of a page: 4.2 inches drawn become 1,260 pixels.
+_PNG_DPI = 300
 
 _CSS = (
     "<style data-gv='plate'>figure.plate{margin:0;max-width:900px}"
@@ -98,3 +105,54 @@ def svg_text(axes: Axes, name: str, alt: str) -> str:
     head = re.sub(r' (width|height)="[^"]*pt"', "", head)
     head += f' role="img" aria-labelledby="{name}-alt" focusable="false"'
     return f'{head}><title id="{name}-alt">{escape(alt)}</title>{rest.strip()}'
+
+
+def write_plates(
+    plates: Iterable[Plate], folder: str | Path | None, file_format: str | None
+) -> list[Path]:
+    """Write figures as files of their own, for slides and papers.
+
+    Parameters
+    ----------
+    plates : iterable of Plate
+        One that drew nothing is left out: its sentence is in the report.
+    folder : path or None
+        Its subfolder `figures` is made. None writes nothing.
+    file_format : str or None
+        `svg` or `png`; None writes nothing.
+
+    Returns
+    -------
+    list of Path
+        `figures/<name>.<format>`.
+
+    Raises
+    ------
+    ParameterError
+        For another format.
+    """
+    if file_format is None or folder is None:
+        return []
+    if file_format not in FIGURE_FORMATS:
+        raise ParameterError(
+            "figures", found=repr(file_format)[:40], expected=" or ".join(FIGURE_FORMATS)
+        )
+    place = Path(folder) / "figures"
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for plate in plates:
+        if plate.frame.empty:
+            continue
+        path = place / f"{plate.name}.{file_format}"
+        if file_format == "svg":
+            text = svg_text(plate.axes, plate.name, plate.alt)
+            # Inside a page the names of SVG are known; a file has to state them.
+            space = (
+                "" if "xmlns=" in text.split(">", 1)[0] else ' xmlns="http://www.w3.org/2000/svg"'
+            )
+            path.write_text(text.replace("<svg", f"<svg{space}", 1), encoding="utf-8")
+        else:
+            with styled():
+                plate.axes.figure.savefig(path, dpi=_PNG_DPI, metadata={"Software": None})  # type: ignore[union-attr]
+        written.append(path)
+    return written

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from gpuverdict.report.folders import (
     replace_file,
 )
 from gpuverdict.report.notebooks import Kernels
+from gpuverdict.schema import FIGURE_FORMATS
 from gpuverdict.store import connect_cluster, default_store, is_stored
 
 __all__ = ["CampaignReport", "render_campaign"]
@@ -60,6 +61,7 @@ def render_campaign(
     jobs: int = 1,
     cluster: str | None = None,
     store: str | Path | None = None,
+    figure_format: str | None = None,
     started: Callable[[int], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> CampaignReport:
@@ -77,6 +79,8 @@ def render_campaign(
         `en` or `zh`.
     jobs, cluster
         Kernels at a time, or the address of a Dask scheduler.
+    figure_format : str, optional
+        `svg` or `png`: the figures in files of their own too.
     started, progress : callable, optional
         Called with the number of steps, then with a label after each.
 
@@ -98,6 +102,9 @@ def render_campaign(
 
     if lang not in LANGUAGES:
         raise ParameterError("--lang", found=repr(lang), expected=" or ".join(LANGUAGES))
+    if figure_format not in (None, *FIGURE_FORMATS):
+        raise ParameterError("--figures", found=repr(figure_format)[:40],
+                             expected=" or ".join(FIGURE_FORMATS))  # fmt: skip
     if jobs < 1:
         raise ParameterError("--jobs", found=str(jobs), expected="1 or more")
     campaign = read_campaign(path)
@@ -113,12 +120,12 @@ def render_campaign(
     results: dict[str, ComparisonReport] = {}
     for spec in specs:
         name = str(spec.name)
-        kept = unchanged_report(target / folders[name], name, marks[name])
+        kept = unchanged_report(target / folders[name], name, marks[name], figure_format)
         if kept is not None:
             results[name] = kept
     tasks = [
         Task(campaign=campaign.path, name=name, target=target, folder=folders[name], lang=lang,
-             store=store_path, mark=marks[name])
+             store=store_path, mark=marks[name], figure_format=figure_format)
         for name in (str(spec.name) for spec in specs) if name not in results
     ]  # fmt: skip
     step = progress or (lambda name: None)
@@ -200,10 +207,8 @@ def _lost(task: Task, failure: BaseException) -> ComparisonReport:
 
 
 def _absolute(task: Task) -> Task:
-    return Task(
-        campaign=task.campaign.resolve(), name=task.name, target=task.target.resolve(),
-        folder=task.folder, lang=task.lang, store=task.store.resolve(), mark=task.mark,
-    )  # fmt: skip
+    return replace(task, campaign=task.campaign.resolve(), target=task.target.resolve(),
+                   store=task.store.resolve())  # fmt: skip
 
 
 def _write_index(

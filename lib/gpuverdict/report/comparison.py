@@ -41,6 +41,7 @@ class Task:
     lang: str
     store: Path
     mark: str
+    figure_format: str | None = None
 
 
 def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonReport:
@@ -57,7 +58,7 @@ def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonR
     with locked(task.target, lock_key(task.name), stopped) as held:
         if not held:
             return _failed(task, "found a stopped run; start it again")
-        done = unchanged_report(place, task.name, task.mark)
+        done = unchanged_report(place, task.name, task.mark, task.figure_format)
         if done is not None:
             return done
         with work_folder(task.target, task.name) as work:
@@ -101,7 +102,8 @@ def _fill(
     executed = run_notebook(
         notebook_folder() / "report.ipynb", work / "report.ipynb",
         {"campaign": str(task.campaign.resolve()), "comparison": task.name, "lang": task.lang,
-         "store": str(task.store.resolve()), "out": str(work.resolve())},
+         "store": str(task.store.resolve()), "out": str(work.resolve()),
+         "figure_format": task.figure_format},
         kernels,
     )  # fmt: skip
     from gpuverdict.tables.page import report_html
@@ -135,10 +137,17 @@ def chips(verdicts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{key: cell[key] for key in keys} for cell in verdicts["headline"]]
 
 
-def unchanged_report(place: Path, name: str, mark: str) -> ComparisonReport | None:
-    """Return what stands in a folder when it was made from the same inputs, else None."""
+def unchanged_report(
+    place: Path, name: str, mark: str, figure_format: str | None = None
+) -> ComparisonReport | None:
+    """Return what stands in a folder when it was made from the same inputs, else None.
+
+    Figures that were asked for must stand there too; figures that were not do no harm.
+    """
     found = earlier_report(place, name)
     if found is None or found[1] != mark:
+        return None
+    if figure_format and not any(place.glob(f"figures/*.{figure_format}")):
         return None
     return found[0] if all((place / file).is_file() for file in FILES) else None
 

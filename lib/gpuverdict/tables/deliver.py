@@ -47,7 +47,10 @@ def provenance_record(case: Case) -> dict[str, Any]:
     root = case.campaign.root.resolve()
     names = {Path(os.path.relpath(p.resolve(), root)).as_posix() for p in used}
     inputs = [{"path": p, "sha256": h} for p, h in case.measured.inputs if p in names]
-    inputs.append({"path": case.campaign.path.name, "sha256": file_digest(case.campaign.path)})
+    inputs += [
+        {"path": Path(os.path.relpath(p.resolve(), root)).as_posix(), "sha256": file_digest(p)}
+        for p in case.campaign.read_from
+    ]
     return {
         "inputs": sorted(inputs, key=lambda item: item["path"]),
         "versions": package_versions(),
