@@ -12,7 +12,7 @@ import pandas as pd
 from gpuverdict.campaign import Campaign, ComparisonSpec, find_comparison, read_campaign
 from gpuverdict.capacity import capacity_section, curves_section, device_memory
 from gpuverdict.curves import CurveComparison, CurveFit
-from gpuverdict.diagnosis import Finding, diagnose, observe
+from gpuverdict.diagnosis import Finding, Situation, diagnose, observe
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.hardware import check_identity, resolve_gpu
 from gpuverdict.health import Health, check_health
@@ -43,6 +43,7 @@ class Case:
     verdict: Verdict
     devices: Mapping[str, str]
     curves: Mapping[str, tuple[CurveFit | None, CurveFit | None, CurveComparison | None]]
+    situations: tuple[Situation, ...]
     findings: tuple[Finding, ...]
 
     def __str__(self) -> str:
@@ -96,7 +97,8 @@ def open_case(
     devices, identity = device_identity(measured)
     verdict = judge(measured, summary, spec, identity=identity, health=health)
     arms = (spec.baseline, str(spec.candidate))
-    findings = diagnose(observe(measured, summary, health, arms), *arms)
+    situations = observe(measured, summary, health, arms)
+    findings = diagnose(situations, *arms)
     sections = {
         **verdict.sections,
         "curves": curves_section(summary.frame, measured.campaign, *arms),
@@ -117,6 +119,7 @@ def open_case(
         devices=devices,
         verdict=replace(verdict, sections=sections),
         curves=comparison_curves(measured, summary, spec),
+        situations=tuple(situations),
         findings=findings,
     )
 

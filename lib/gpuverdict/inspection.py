@@ -21,6 +21,7 @@ from gpuverdict.files import Document, ReadOptions, open_documents
 from gpuverdict.ingest.open_proposal import propose_columns
 from gpuverdict.recognise import read_document, recognise
 from gpuverdict.schema import Run, Trace, run_level
+from gpuverdict.telemetry.server_requests import UNVERIFIED
 from gpuverdict.text import sentence
 
 __all__ = ["draft_campaign", "inspect_paths", "inspection_text", "propose_columns"]
@@ -189,7 +190,10 @@ def _frame_row(frame: pl.DataFrame) -> dict[str, Any]:
     if "gpu_uuid" in frame.columns:
         names = frame["name"].drop_nulls().to_list()
         return {"gpus": frame["gpu_uuid"].drop_nulls().to_list(), "names": names, "cautions": []}
-    return {"samples": frame.height, "cautions": []}
+    row: dict[str, Any] = {"samples": frame.height, "cautions": []}
+    if "source" in frame.columns:
+        row["unverified"] = bool(frame["source"].is_in(UNVERIFIED).any())
+    return row
 
 
 def inspection_text(found: Mapping[str, Any], lang: str = "en") -> str:

@@ -5,7 +5,8 @@ A new dialect is one module in `ingest/` or `telemetry/` and one line in `DIALEC
 * `why_not(document, options) -> str | None`: None when the document is of this dialect, else the
   reason, as a phrase that completes "not <dialect>: ...";
 * `read(document, options)`: `list[Run]` for requests, `Trace` for traces, a frame that follows
-  `GPU_INVENTORY` for inventories, one that follows `SERVER_METRICS` for server metrics.
+  `GPU_INVENTORY` for inventories, `SERVER_METRICS` for server metrics, `SERVER_REQUESTS` for what
+  a server wrote of each request.
 """
 
 from __future__ import annotations
@@ -56,8 +57,10 @@ from gpuverdict.telemetry import (
     processes,
     record_log,
     server_metrics,
+    server_requests,
     smi_dmon,
     smi_query,
+    spans,
 )
 
 __all__ = [
@@ -70,7 +73,7 @@ __all__ = [
     "recognise",
 ]
 
-Kind = Literal["requests", "trace", "inventory", "server_metrics"]
+Kind = Literal["requests", "trace", "inventory", "server_metrics", "server_requests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +118,8 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(name="server_metrics", kind="server_metrics", module=server_metrics),
     Dialect(name="aiperf_server_metrics", kind="server_metrics", module=aiperf_server_metrics),
     Dialect(name="host_metrics", kind="server_metrics", module=host_metrics),
+    Dialect(name="spans", kind="server_requests", module=spans),
+    Dialect(name="server_requests", kind="server_requests", module=server_requests),
 )
 
 _MOST_KEYS = 20
@@ -243,7 +248,7 @@ def _read(document: Document, options: ReadOptions) -> list[Any]:
 
 
 def read_any(path: str | Path, options: ReadOptions | None = None) -> list[Any]:
-    """Read everything a file holds: `Run`, `Trace`, inventory and server-metrics frames.
+    """Read everything a file holds: `Run`, `Trace`, inventory and frames of the server side.
 
     Raises
     ------

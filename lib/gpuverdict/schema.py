@@ -23,6 +23,7 @@ __all__ = [
     "REQUESTS",
     "RUN_FIELDS",
     "SERVER_METRICS",
+    "SERVER_REQUESTS",
     "STATISTICS",
     "STATUSES",
     "SUMMARY",
@@ -174,6 +175,23 @@ SERVER_METRICS: dict[str, Column] = {
     "name": _c(_S, nullable=False),
     "labels": _c(_S, label="labels as sorted JSON"),
     "value": _c(_F),
+}
+
+# One request as the server saw it. The three times add up to at most `server_e2e_s`; `note` says
+# why a row has none.
+SERVER_REQUESTS: dict[str, Column] = {
+    "request_id": _c(_S),
+    "arrival_epoch_s": _c(_F, "s"),
+    "server_queue_s": _c(_F, "s", "wait in the server"),
+    "server_prefill_s": _c(_F, "s", "prefill (server)"),
+    "server_decode_s": _c(_F, "s", "decode (server)"),
+    "server_ttft_s": _c(_F, "s"),
+    "server_e2e_s": _c(_F, "s"),
+    "input_tokens": _c(_I, "tokens"),
+    "cached_input_tokens": _c(_I, "tokens"),
+    "output_tokens": _c(_I, "tokens"),
+    "source": _c(_S, nullable=False),
+    "note": _c(_S),
 }
 
 # 17.1, as keys of Run.info; everything absent is None.

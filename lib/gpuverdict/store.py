@@ -70,21 +70,35 @@ _READING = ("files", "recognise.py", "schema.py", "ingest", "telemetry")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run in the store: its facts at hand, its frames on disk until asked for."""
+    """A run in the store: its facts at hand, its frames on disk until asked for.
+
+    `server_times` (`request_index` and columns of the request rows) fills what the log itself does
+    not say, once the server's own log is joined to it.
+    """
 
     info: dict[str, Any]
     cautions: tuple[Caution, ...]
     folder: Path
+    server_times: pl.DataFrame | None = None
 
     def requests(self) -> pl.DataFrame:
         """Read the request rows."""
-        return self._rows("requests.parquet")
+        rows = self._rows("requests.parquet")
+        if self.server_times is None:
+            return rows
+        offered = [name for name in self.server_times.columns if name != "request_index"]
+        joined = rows.join(
+            self.server_times, on="request_index", how="left", suffix="_server",
+            maintain_order="left",
+        )  # fmt: skip
+        filled = joined.with_columns(pl.coalesce(n, f"{n}_server").alias(n) for n in offered)
+        return filled.select(rows.columns)
 
     def load(self) -> Run:
         """Read everything."""
         return Run(
             info=self.info,
-            requests=self._rows("requests.parquet"),
+            requests=self.requests(),
             gaps=self._rows("gaps.parquet"),
             cautions=self.cautions,
         )
@@ -96,7 +110,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One input file as read: runs, a trace, an inventory, server metrics; or why it was lost."""
+    """One input file as read: runs, traces, an inventory, the server's side; or why it was lost."""
 
     file: InputFile
     sha256: str
@@ -104,6 +118,7 @@ class Entry:
     traces: tuple[Trace, ...] = ()
     inventory: pl.DataFrame | None = None
     server_metrics: pl.DataFrame | None = None
+    server_requests: pl.DataFrame | None = None
     error: str | None = None
 
 
@@ -332,7 +347,7 @@ def _write(folder: Path, items: list[Any]) -> None:
             )
         for number, frame in enumerate(frames):
             frame.write_parquet(work / f"frame-{number}.parquet", compression="lz4")
-            listing["frames"].append("metrics" if "value" in frame.columns else "inventory")
+            listing["frames"].append(_frame_kind(frame))
         listing["sizes"] = {path.name: path.stat().st_size for path in sorted(work.iterdir())}
         (work / "entry.json").write_text(
             json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False),
@@ -347,6 +362,11 @@ def _write(folder: Path, items: list[Any]) -> None:
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _frame_kind(frame: pl.DataFrame) -> str:
+    marks = {"value": "metrics", "server_e2e_s": "server_requests"}
+    return next((kind for mark, kind in marks.items() if mark in frame.columns), "inventory")
 
 
 def dump_cautions(cautions: Iterable[Caution]) -> list[dict[str, Any]]:
@@ -386,4 +406,5 @@ def _entry(file: InputFile, result: tuple[str, str | None], store: Path) -> Entr
         ),
         inventory=frames.get("inventory"),
         server_metrics=frames.get("metrics"),
+        server_requests=frames.get("server_requests"),
     )

@@ -42,8 +42,8 @@ def test_a_sweep_and_its_traces() -> None:
     assert (trace["kind"], trace["samples"], len(trace["gpus"])) == ("trace", 3653, 1)
     assert 360 < trace["span_s"] < 375
     assert "runs" not in trace
-    # The server's own rows are a fixture of this project, not a log of a known tool.
-    assert rows["server_requests.jsonl.gz"]["dialect"] is None
+    server = rows["server_requests.jsonl.gz"]
+    assert (server["dialect"], server["samples"]) == ("server_requests", 1408)
 
 
 def test_unknown_in_a_folder_is_a_row_and_named_is_an_error(tmp_path: Path) -> None:

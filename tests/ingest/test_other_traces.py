@@ -344,7 +344,7 @@ VMSTAT = (
     " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st    UTC\n"
     " 3  0  0 18119348 144396 5313480  0  0  93  1003  528 5953 60  4 36  0  0"
     " 2026-12-01 06:07:59\n"
-    " 3  0  0 1024 2048 4096  0  0  0  716  997  830 80  4 10  6  0 2026-12-01 06:08:00\n"
+    " 3  0  0 1024 2048 4096  0  512  0  716  997  830 80  4 10  6  0 2026-12-01 06:08:00\n"
 )
 
 
@@ -355,7 +355,8 @@ def values(frame: pl.DataFrame) -> dict[str, float]:
 def test_vmstat_without_its_line_since_boot(tmp_path):
     frame = read(tmp_path, VMSTAT)
     told = values(frame)
-    assert frame.height == 4
+    assert frame.height == 5
+    assert told["host:swap_mib_s"] == pytest.approx(0.5)
     assert told["host:cpu_busy_ratio"] == pytest.approx(0.84)
     assert told["host:io_wait_ratio"] == pytest.approx(0.06)
     assert told["host:memory_free_mib"] == pytest.approx(7.0)
@@ -363,7 +364,7 @@ def test_vmstat_without_its_line_since_boot(tmp_path):
     assert frame["time_epoch_s"].unique().to_list() == [1796105280.0]
     bare = "\n".join(line[: line.rfind(" 0 ") + 2] for line in VMSTAT.split("\n")[2:4])
     header = "\n".join(VMSTAT.split("\n")[:2]).replace("-time-", "").replace("UTC", "")
-    assert read(tmp_path, f"{header}\n{bare}\n")["time_epoch_s"].null_count() == 4
+    assert read(tmp_path, f"{header}\n{bare}\n")["time_epoch_s"].null_count() == 5
 
 
 def test_sar_and_pidstat_over_midnight(tmp_path):

@@ -64,6 +64,22 @@ ALONE = {
         Situation(arm="a", level={"rate_requests_per_s": 4.0}, ttft_p50_s=0.2,
                   client_late_p99_s=0.021),
         [{"client_late_p99_s": 0.020}, {"ttft_p50_s": 0.3}, {"client_late_p99_s": None}]),
+    "binds_host_cpu": (
+        Situation(arm="a", level=C16, gpu_util_ratio=0.6, host_cpu_busy_ratio=0.9),
+        [{"host_cpu_busy_ratio": 0.89}, {"gpu_util_ratio": 0.7}, {"gpu_util_ratio": None},
+         {"host_cpu_busy_ratio": None}]),
+    "binds_host_core": (
+        Situation(arm="a", level=C16, gpu_util_ratio=0.6, host_cpu_busy_ratio=0.3,
+                  host_process_cpu_ratio=0.96, host_process_name="python3"),
+        [{"host_process_cpu_ratio": 0.94}, {"host_process_cpu_ratio": 1.2},
+         {"gpu_util_ratio": 0.71}, {"gpu_util_ratio": None}, {"host_cpu_busy_ratio": 0.95}]),
+    "binds_host_io": (Situation(arm="a", level=C16, host_io_wait_ratio=0.1),
+                      [{"host_io_wait_ratio": 0.09}, {"host_io_wait_ratio": None}]),
+    "binds_host_swap": (Situation(arm="a", level=C16, host_swap_mib_s=1.0),
+                        [{"host_swap_mib_s": 0.9}, {"host_swap_mib_s": None}]),
+    "binds_host_network": (
+        Situation(arm="a", level=C16, host_network_use_ratio=0.9, host_network_mb_s=1125.0),
+        [{"host_network_use_ratio": 0.89}, {"host_network_use_ratio": None}]),
 }  # fmt: skip
 
 ONE_CARD = replace(CARD, level=C16, output_tokens_per_s=1000.0, decode_step_s=0.010,
@@ -131,6 +147,19 @@ def test_a_saturated_client_shows_over_levels():
         {"observed_streams": None},
     ):
         assert "binds_client" not in _codes(replace(high, **change), low), change
+
+
+def test_the_servers_own_queue_counts_before_the_clients_estimate():
+    told = replace(WAITS, server_queue_s=0.05, server_prefill_s=0.04)
+    assert "binds_feeding" in _codes(replace(told, scheduling_excess_s=0.01))
+    assert "binds_feeding" not in _codes(replace(told, server_queue_s=0.03))
+
+
+def test_a_core_without_a_name_binds_as_well():
+    (found,) = diagnose([Situation(arm="a", level=C16, gpu_util_ratio=0.6,
+                                   host_core_busy_ratio=0.95)])  # fmt: skip
+    assert found.code == "binds_host_core"
+    assert "busy while" in found.message
 
 
 def test_memory_that_moves_counts_where_the_cache_is_not_reported():

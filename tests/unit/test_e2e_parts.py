@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,8 +11,9 @@ from tests.calibration.phases_table import H200, h200_probes, server_rows
 from tests.unit.guidellm_raw import as_run, raw_levels
 from tests.unit.runs import make_run
 
-from gpuverdict.errors import SchemaError
-from gpuverdict.phases import PARTS, split_phases, take_apart, with_server_times
+from gpuverdict.measured import join_runs
+from gpuverdict.phases import PARTS, split_phases, take_apart
+from gpuverdict.recognise import read_any
 
 
 def _run(**extra):
@@ -50,15 +53,8 @@ def test_what_nothing_tells_is_named():
 
 
 def test_the_servers_times_give_the_network_exactly():
-    times = pl.DataFrame(
-        {
-            "request_id": ["x", "z"],
-            "server_queue_s": [0.25, 9.0],
-            "server_prefill_s": [0.2, 9.0],
-            "server_decode_s": [0.98, 9.0],
-        }
-    )
-    run = with_server_times(_run(), times)
+    run = _run(server_queue_s=[0.25, None], server_prefill_s=[0.2, None],
+               server_decode_s=[0.98, None])  # fmt: skip
     parts = take_apart(run, split_phases(run, _probe()), rtt_s=0.01)
     x, y = parts.requests.rows(named=True)
     assert x["network_s"] == pytest.approx(1.5 - 1.43)
@@ -69,29 +65,16 @@ def test_the_servers_times_give_the_network_exactly():
         assert sum(row[name] or 0.0 for name in PARTS) == pytest.approx(row["e2e_s"])
 
 
-def test_bad_server_times_are_refused():
-    for columns in (
-        {"server_queue_s": [1.0]},
-        {"request_id": ["x"]},
-        {"request_id": ["x", "x"], "server_queue_s": [1.0, 2.0]},
-    ):
-        with pytest.raises(SchemaError):
-            with_server_times(_run(), pl.DataFrame(columns))
-
-
 def test_h200_network_is_what_client_minus_server_says():
     truth = server_rows()
     run = as_run(raw_levels(H200 / "card-a-bf16" / "guidellm-r2.json.gz")[2])
-    rows = [truth[i] for i in run.requests["request_id"] if i in truth]
-    times = pl.DataFrame(
-        {
-            "request_id": [r["request_id"] for r in rows],
-            "server_queue_s": [r["scheduled_s"] - r["arrival_s"] for r in rows],
-            "server_prefill_s": [r["first_token_s"] - r["scheduled_s"] for r in rows],
-            "server_decode_s": [r["finished_s"] - r["first_token_s"] for r in rows],
-        }
+    (server,) = read_any(H200 / "card-a-bf16" / "server_requests.jsonl.gz")
+    (join,) = join_runs([run], server)
+    names = ["server_queue_s", "server_prefill_s", "server_decode_s"]
+    requests = run.requests.drop(names).join(
+        join.times.select("request_index", *names), on="request_index", how="left"
     )
-    run = with_server_times(run, times)
+    run = replace(run, requests=requests.select(run.requests.columns))
     parts = take_apart(run, split_phases(run, h200_probes()))
     by_hand = []
     for row in run.requests.filter(pl.col("status") == "ok").rows(named=True):

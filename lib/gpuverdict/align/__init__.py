@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from gpuverdict.align.activity import Activity, Ramp, activity_of
 from gpuverdict.align.offset import ClockOffset, clock_offset
-from gpuverdict.align.placing import place
+from gpuverdict.align.placing import COARSE_CLOCK_S, place
 
-__all__ = ["Activity", "ClockOffset", "Ramp", "activity_of", "clock_offset", "place"]
+__all__ = [
+    "COARSE_CLOCK_S",
+    "Activity",
+    "ClockOffset",
+    "Ramp",
+    "activity_of",
+    "clock_offset",
+    "place",
+]

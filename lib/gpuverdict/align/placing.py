@@ -8,13 +8,13 @@ from gpuverdict.errors import Caution
 from gpuverdict.schema import Run, Trace
 from gpuverdict.text import caution
 
-__all__ = ["place"]
+__all__ = ["COARSE_CLOCK_S", "place"]
 
 QUARTER_HOUR_S = 900.0
 # Zones of the world span UTC-12 to UTC+14: two of them differ by 26 hours at most.
 MAX_ZONE_ERROR_S = 26 * 3600.0
 # Uncertainty of a run's start by how it was found.
-_COARSE_S = {"end_stamp_minus_duration": 1.0, "file_mtime": 2.0}
+COARSE_CLOCK_S: dict[str, float] = {"end_stamp_minus_duration": 1.0, "file_mtime": 2.0}
 
 
 def place(run: Run, trace: Trace) -> tuple[float | None, tuple[Caution, ...]]:
@@ -54,8 +54,10 @@ def place(run: Run, trace: Trace) -> tuple[float | None, tuple[Caution, ...]]:
     if end < first or start > last:
         return None, _apart(start, end, first, last)
     cautions: list[Caution] = []
-    if quality in _COARSE_S:
-        cautions.append(caution("clock_coarse", uncertainty_s=_COARSE_S[quality], quality=quality))
+    if quality in COARSE_CLOCK_S:
+        cautions.append(
+            caution("clock_coarse", uncertainty_s=COARSE_CLOCK_S[quality], quality=quality)
+        )
     missing = max(0.0, first - start) + max(0.0, end - last)
     if missing > 0 and end > start:
         share = 1.0 - missing / (end - start)

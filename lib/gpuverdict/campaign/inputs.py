@@ -22,7 +22,7 @@ class InputFile:
     """One file of an arm, and what the campaign says about it."""
 
     path: Path
-    role: str  # sweeps, runs, files, prefill_probe, traces, inventory, server_metrics, server_logs
+    role: str  # the key of the arm that named it: sweeps, runs, traces, ...
     options: ReadOptions
     workload: str = "main"
     level: float | None = None
@@ -68,7 +68,7 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
                               repeat=repeat, card=card)
                     for path, level, repeat, card in matched
                 )  # fmt: skip
-    for role in ("traces", "inventory", "server_metrics", "server_logs"):
+    for role in ("traces", "inventory", "server_metrics", "server_requests", "server_logs"):
         for entry in getattr(arm, role):
             spec = entry if isinstance(entry, InputSpec) else InputSpec(files=(entry,))
             options = _options(campaign, arm, spec)
@@ -78,8 +78,8 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
                 if not matched:
                     missing.append(_nothing(campaign, key, pattern))
                 found.extend(
-                    InputFile(path=path, role=role, options=options, level=level)
-                    for path, level, *_ in matched
+                    InputFile(path=path, role=role, options=options, level=level, repeat=repeat)
+                    for path, level, repeat, _ in matched
                 )
     unique = {(f.role, f.workload, f.path): f for f in found}
     return sorted(

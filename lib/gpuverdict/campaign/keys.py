@@ -188,8 +188,13 @@ class Arm(_Keys):
     prefill_probe: Inputs | None = Field(None, description="concurrency-1 runs over prompt lengths")
     traces: tuple[InputSpec | str, ...] = ()
     inventory: StringList = ()
-    server_metrics: StringList = ()
-    server_logs: StringList = ()
+    server_metrics: StringList = Field(
+        (), description="metrics pages of server or host (Prometheus, AIPerf, vmstat, sar, pidstat)"
+    )
+    server_requests: StringList = Field(
+        (), description="the server's own times of each request: spans, request logs"
+    )
+    server_logs: StringList = Field((), description="engine output or kernel log")
     price_per_hour: float | None = Field(None, ge=0, description="of the whole arm")
     time_zone: str | None = None
     client_version: Label | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuverdict.diagnosis.rules import Finding, diagnose
+from gpuverdict.diagnosis.finding import Finding
+from gpuverdict.diagnosis.rules import diagnose
 from gpuverdict.diagnosis.situation import Situation, observe
 
 __all__ = ["Finding", "Situation", "diagnose", "observe"]

@@ -6,15 +6,14 @@ findings come in the order of the rules. Thresholds are conventions and stand he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
+from gpuverdict.diagnosis.finding import Finding, Hit, finding_of
+from gpuverdict.diagnosis.host_rules import HOST_RULES
 from gpuverdict.diagnosis.situation import Situation
-from gpuverdict.text import render
 
-__all__ = ["Finding", "diagnose"]
+__all__ = ["diagnose"]
 
 # Of the data sheet's bandwidth; a real decode reaches 60-85 %.
 BANDWIDTH_BOUND = 0.5
@@ -42,50 +41,6 @@ CARDS_GAIN = 1.2
 BIGGER, STILL_SLOWER = 1.2, 1.05
 OTHER_MEMORY = 1.3
 ERRORS = 0.01
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One symptom of one arm: `evidence` by name, and four sentences about it.
-
-    `message` says what binds and why we think so, `confirm` what would confirm it, `remedy` what to
-    try first, `check` the measurement that would show it worked. `render` gives them in a language.
-    """
-
-    code: str
-    arm: str
-    workload: str
-    level: Mapping[str, float]
-    evidence: Mapping[str, Any]
-    message: str
-    confirm: str
-    remedy: str
-    check: str
-
-    def __str__(self) -> str:
-        return f"{self.arm}: {self.message} {self.remedy}"
-
-    def as_dict(self, lang: str = "en") -> dict[str, Any]:
-        """Return plain values, for `verdicts.json` and tables."""
-        message, confirm, remedy, check = self.render(lang)
-        return {
-            "code": self.code,
-            "arm": self.arm,
-            "workload": self.workload,
-            "level": dict(self.level),
-            "evidence": dict(self.evidence),
-            "message": message,
-            "confirm": confirm,
-            "remedy": remedy,
-            "check": check,
-        }
-
-    def render(self, lang: str = "en") -> tuple[str, str, str, str]:
-        """Return (message, confirm, remedy, check) in a language."""
-        values = {"arm": self.arm, **self.evidence}
-        message, remedy = render(self.code, values, lang)
-        confirm, check = render(f"{self.code}_proof", values, lang)
-        return message, confirm, remedy, check
 
 
 def diagnose(
@@ -141,19 +96,6 @@ def diagnose(
     return tuple(found)
 
 
-Hit = tuple[float, Finding]
-
-
-def _finding(code: str, s: Situation, **evidence: Any) -> Finding:
-    values = {"arm": s.arm, **evidence}
-    message, remedy = render(code, values)
-    confirm, check = render(f"{code}_proof", values)
-    return Finding(
-        code=code, arm=s.arm, workload=s.workload, level=dict(s.level), evidence=evidence,
-        message=message, confirm=confirm, remedy=remedy, check=check,
-    )  # fmt: skip
-
-
 def _bandwidth_bound(s: Situation) -> Hit | None:
     """Decode reads memory as fast as the card can: more compute would not help."""
     if s.step_s is None or s.step_bytes is None or s.bandwidth_bytes_per_s is None:
@@ -163,7 +105,7 @@ def _bandwidth_bound(s: Situation) -> Hit | None:
         s.gpu_util_ratio is not None and s.gpu_util_ratio < BUSY
     ):
         return None
-    return share, _finding("binds_bandwidth", s, share=share, step_ms=1e3 * s.step_s)
+    return share, finding_of("binds_bandwidth", s, share=share, step_ms=1e3 * s.step_s)
 
 
 def _impossible_step(s: Situation) -> Hit | None:
@@ -173,7 +115,7 @@ def _impossible_step(s: Situation) -> Hit | None:
     share = s.step_bytes / s.step_s / s.bandwidth_bytes_per_s
     if share <= POSSIBLE:
         return None
-    return share, _finding("impossible_step", s, share=share, step_ms=1e3 * s.step_s)
+    return share, finding_of("impossible_step", s, share=share, step_ms=1e3 * s.step_s)
 
 
 def _launch_bound(s: Situation) -> Hit | None:
@@ -184,7 +126,7 @@ def _launch_bound(s: Situation) -> Hit | None:
     if s.streams != 1 or share >= LAUNCH_BOUND:
         return None
     floor = s.step_bytes / s.bandwidth_bytes_per_s
-    return 1 - share, _finding(
+    return 1 - share, finding_of(
         "binds_launch", s, share=share, step_ms=1e3 * s.step_s, floor_ms=1e3 * floor
     )
 
@@ -200,14 +142,14 @@ def _tail_ttft(s: Situation) -> Hit | None:
     evidence = {"p50_ms": 1e3 * s.ttft_p50_s, "p99_ms": 1e3 * s.ttft_p99_s}
     waits = s.server_queue_s if s.server_queue_s is not None else s.scheduling_excess_s
     if s.host_work_s is not None and s.host_work_s >= LARGE_SHARE * s.ttft_p50_s:
-        return tail, _finding("binds_host", s, host_ms=1e3 * s.host_work_s, **evidence)
+        return tail, finding_of("binds_host", s, host_ms=1e3 * s.host_work_s, **evidence)
     if s.rtt_s is not None and s.rtt_s >= LARGE_SHARE * s.ttft_p50_s:
-        return tail, _finding("binds_network", s, rtt_ms=1e3 * s.rtt_s, **evidence)
+        return tail, finding_of("binds_network", s, rtt_ms=1e3 * s.rtt_s, **evidence)
     if s.input_spread is not None and s.input_spread >= MIXED_LENGTHS:
-        return tail, _finding("binds_mixed_lengths", s, spread=s.input_spread, **evidence)
+        return tail, finding_of("binds_mixed_lengths", s, spread=s.input_spread, **evidence)
     if waits is not None and waits >= LARGE_SHARE * s.ttft_p50_s:
-        return tail, _finding("binds_queue", s, wait_ms=1e3 * waits, **evidence)
-    return tail, _finding("binds_tail_unknown", s, **evidence)
+        return tail, finding_of("binds_queue", s, wait_ms=1e3 * waits, **evidence)
+    return tail, finding_of("binds_tail_unknown", s, **evidence)
 
 
 def _compute_idle(s: Situation) -> float | None:
@@ -238,7 +180,7 @@ def _kv_cache_full(s: Situation) -> Hit | None:
         return None
     if used < FULL and not (s.preemptions or 0) > 0:
         return None
-    return used, _finding(
+    return used, finding_of(
         "binds_kv_cache", s, used=used, idle=idle, preemptions=float(s.preemptions or 0)
     )
 
@@ -251,11 +193,13 @@ def _idle_while_waiting(s: Situation) -> Hit | None:
     if _kv_cache_full(s) is not None:
         return None
     waiting = s.waiting_requests is not None and s.waiting_requests >= 1
-    excess = s.scheduling_excess_s
-    delayed = excess is not None and s.unloaded_ttft_s is not None and excess >= s.unloaded_ttft_s
+    # The server's own queue against its own prefill, else the client's estimate of both.
+    told = (s.server_queue_s, s.server_prefill_s)
+    wait, prefill = told if None not in told else (s.scheduling_excess_s, s.unloaded_ttft_s)
+    delayed = wait is not None and prefill is not None and wait >= prefill
     if not (waiting or delayed):
         return None
-    return 1 - s.gpu_util_ratio, _finding(
+    return 1 - s.gpu_util_ratio, finding_of(
         "binds_feeding", s, util=s.gpu_util_ratio, streams=float(s.observed_streams or 0)
     )
 
@@ -268,7 +212,7 @@ def _heat_or_cap(s: Situation) -> Hit | None:
     throttled = bool(s.throttle) or (s.throttled_ratio or 0.0) >= THROTTLED
     if not (capped or throttled):
         return None
-    return s.slowdown_ratio, _finding(
+    return s.slowdown_ratio, finding_of(
         "binds_heat_or_cap", s, slower=s.slowdown_ratio, throttled=s.throttled_ratio or 0.0
     )
 
@@ -277,7 +221,7 @@ def _late_tail(s: Situation) -> Hit | None:
     """Spikes come after half an hour: eviction, fragmentation, a growing table."""
     if s.late_spike_factor is None or s.late_spike_factor < LATE_SPIKES:
         return None
-    return s.late_spike_factor, _finding("binds_late_spikes", s, factor=s.late_spike_factor)
+    return s.late_spike_factor, finding_of("binds_late_spikes", s, factor=s.late_spike_factor)
 
 
 def _client_late(s: Situation) -> Hit | None:
@@ -287,7 +231,7 @@ def _client_late(s: Situation) -> Hit | None:
     limit = max(LATE_S, LATE_OF_TTFT * s.ttft_p50_s)
     if s.client_late_p99_s <= limit:
         return None
-    return s.client_late_p99_s / limit, _finding(
+    return s.client_late_p99_s / limit, finding_of(
         "binds_client_late", s, late_ms=1e3 * s.client_late_p99_s, limit_ms=1e3 * limit
     )
 
@@ -303,7 +247,7 @@ def _client_flat(levels: Sequence[Situation]) -> Finding | None:
         more_asked = asked >= MORE_STREAMS * asked_low
         more_seen = seen >= NOT_MORE * seen_low
         if more_asked and not more_seen and seen < SUSTAINED * asked and rate < FLAT * rate_low:
-            return _finding("binds_client", s, asked=asked, seen=seen, before=seen_low)
+            return finding_of("binds_client", s, asked=asked, seen=seen, before=seen_low)
     return None
 
 
@@ -317,6 +261,7 @@ _ALONE: tuple[Callable[[Situation], Hit | None], ...] = (
     _heat_or_cap,
     _late_tail,
     _client_late,
+    *HOST_RULES,
 )
 
 
@@ -344,7 +289,7 @@ def _fast_prefill_slow_decode(a: Sequence[Situation], b: Sequence[Situation]) ->
         if s.unloaded_ttft_s and t.unloaded_ttft_s and speeds:
             prefill, decode = t.unloaded_ttft_s / s.unloaded_ttft_s, speeds[1] / speeds[0]
             if prefill <= FASTER and decode >= SLOWER:
-                return _finding(
+                return finding_of(
                     "binds_decode_not_prefill", t, prefill=prefill, decode=decode, other=s.arm
                 )
     return None
@@ -360,7 +305,7 @@ def _second_card_idle(a: Sequence[Situation], b: Sequence[Situation]) -> Finding
         gain = t.output_tokens_per_s / s.output_tokens_per_s
         if gain >= CARDS_GAIN:
             return None
-        best = _finding(
+        best = finding_of(
             "binds_interconnect", t, cards=t.gpus, gain=gain, other=s.arm,
             link=t.interconnect or "?",
         )  # fmt: skip
@@ -377,7 +322,7 @@ def _bigger_card_slower(a: Sequence[Situation], b: Sequence[Situation]) -> Findi
         roomier = (t.memory_gb or 0) >= (s.memory_gb or 0)
         ratio = speeds[1] / speeds[0]
         if bigger and roomier and s.model == t.model and ratio >= STILL_SLOWER:
-            return _finding(
+            return finding_of(
                 "binds_kernel_path", t, ratio=ratio, other=s.arm, precision=t.precision or "?",
                 bandwidth=t.bandwidth_bytes_per_s / s.bandwidth_bytes_per_s,
             )  # fmt: skip
@@ -395,7 +340,7 @@ def _copied_settings(a: Sequence[Situation], b: Sequence[Situation]) -> Finding 
         strained = (t.preemptions or 0) > 0 or (t.kv_cache_use_ratio or 0) >= FULL
         if strained or (t.error_ratio or 0) >= ERRORS:
             names = ", ".join(f"{k}={v}" for k, v in sorted(shared.items()))
-            return _finding(
+            return finding_of(
                 "binds_copied_settings", t, settings=names, other=s.arm,
                 preemptions=float(t.preemptions or 0), errors=t.error_ratio or 0.0,
             )  # fmt: skip

@@ -12,6 +12,8 @@ import pandas as pd
 import polars as pl
 
 from gpuverdict.align import place
+from gpuverdict.diagnosis.beside import Beside, look_beside
+from gpuverdict.errors import Caution
 from gpuverdict.hardware import resolve_gpu
 from gpuverdict.health import Health
 from gpuverdict.measured import Measured, MeasuredRun
@@ -21,9 +23,6 @@ from gpuverdict.summary import Summary
 __all__ = ["Situation", "observe"]
 
 LATE_S = 1800.0
-_CACHE_USE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
-_PREEMPTIONS = ("vllm:num_preemptions_total", "vllm:num_preemptions")
-_WAITING = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
 # column of the samples -> field; time means over the windows of the runs.
 _SAMPLED = {
     "gpu_util_ratio": "gpu_util_ratio",
@@ -52,6 +51,10 @@ _SUMMED = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """One arm at one level, medians over its runs. None means unknown, and no rule fires on it.
+
+    What server and host say themselves (`server_*`, `network_s`, `kv_cache_use_ratio`, ... and
+    `host_*`) is of this level's runs alone; `server_source` says where it is from, `cautions` why
+    there is none. Shares and counts that stand for the worst moment are the highest over the runs.
 
     Times in seconds, ratios 0-1, memory in MiB; `power_w`, `power_limit_w` and memory are sums over
     the GPUs. `unloaded_ttft_s` is the TTFT p50 at one stream of the same arm. `step_bytes` are read
@@ -100,9 +103,29 @@ class Situation:
     throttle: bool | None = None
     slowdown_ratio: float | None = None
     late_spike_factor: float | None = None
+    server_prefill_s: float | None = None
+    server_decode_s: float | None = None
+    network_s: float | None = None
+    prefill_estimate_s: float | None = None
+    excess_estimate_s: float | None = None
+    server_source: str = ""
+    n_server_joined: int = 0
+    prefix_cache_hit_ratio: float | None = None
     kv_cache_use_ratio: float | None = None
     preemptions: float | None = None
     waiting_requests: float | None = None
+    running_requests: float | None = None
+    host_cpu_busy_ratio: float | None = None
+    host_core_busy_ratio: float | None = None
+    host_process_cpu_ratio: float | None = None
+    host_process_name: str | None = None
+    host_io_wait_ratio: float | None = None
+    host_memory_free_mib: float | None = None
+    host_swap_mib_s: float | None = None
+    host_run_queue: float | None = None
+    host_network_mb_s: float | None = None
+    host_network_use_ratio: float | None = None
+    cautions: tuple[Caution, ...] = ()
 
     @property
     def streams(self) -> float | None:
@@ -134,7 +157,8 @@ def observe(
         cells: dict[tuple[str, str], list[MeasuredRun]] = {}
         for run in measured.runs_of(arm):
             cells.setdefault((run.workload, run.level_key), []).append(run)
-        fixed = {**_facts_of(measured, arm), **_server_side(measured.server_metrics.get(arm))}
+        fixed = _facts_of(measured, arm)
+        probes = [probe.load() for probe in measured.probes[arm]]
         for (workload, level_key), runs in cells.items():
             values = _from_summary(summary.frame, arm, workload, level_key)
             alone = _from_summary(summary.frame, arm, workload, json.dumps({"concurrency": 1}))
@@ -143,6 +167,9 @@ def observe(
                 **values,
                 **_from_traces(measured, summary, runs),
                 **_from_rows(summary, health, runs),
+                **_from_beside(
+                    [look_beside(measured, r, summary.facts[r.key].window, probes) for r in runs]
+                ),
                 "step_bytes": _step_bytes(measured, arm, values, runs, summary),
                 "unloaded_ttft_s": alone.get("ttft_p50_s"),
             }
@@ -260,7 +287,6 @@ def _from_rows(summary: Summary, health: Health, runs: Sequence[MeasuredRun]) ->
     throttles: list[bool | None] = []
     n: list[int] = []
     late: list[Any] = []
-    queues: list[Any] = []
     spikes: list[float] = []
     for run in runs:
         fact = summary.facts[run.key]
@@ -278,9 +304,6 @@ def _from_rows(summary: Summary, health: Health, runs: Sequence[MeasuredRun]) ->
         requests = run.stored.requests().filter(pl.col("phase") == "main")
         if "rate_requests_per_s" in run.level and requests["client_queue_s"].null_count() == 0:
             late.append(requests["client_queue_s"].quantile(0.99, "linear"))
-        queue = requests["server_queue_s"].mean()
-        if queue is not None:
-            queues.append(queue)
         factor = _late_spikes(run, fact.window)
         if factor is not None:
             spikes.append(factor)
@@ -296,7 +319,6 @@ def _from_rows(summary: Summary, health: Health, runs: Sequence[MeasuredRun]) ->
         "slowdown_ratio": max(rises) if rises else None,
         "throttle": any(bool(t) for t in throttles) if throttles else None,
         "client_late_p99_s": float(np.median(late)) if late else None,
-        "server_queue_s": float(np.median(queues)) if queues else None,
         "late_spike_factor": float(np.median(spikes)) if spikes else None,
     }
 
@@ -317,18 +339,32 @@ def _late_spikes(run: MeasuredRun, window: Window) -> float | None:
     return float(marked[after].mean() / before_rate)
 
 
-def _server_side(metrics: pl.DataFrame | None) -> dict[str, float | None]:
-    if metrics is None or metrics.is_empty():
-        return {}
+# Of these the worst run counts: one that ran full or was preempted shows what binds.
+_WORST = ("kv_cache_use_ratio", "preemptions")
+_MIDDLE = ("server_queue_s", "server_prefill_s", "server_decode_s", "network_s",
+           "prefill_estimate_s", "excess_estimate_s", "prefix_cache_hit_ratio", "waiting_requests",
+           "running_requests")  # fmt: skip
+_HOST = ("cpu_busy_ratio", "core_busy_ratio", "process_cpu_ratio", "io_wait_ratio", "swap_mib_s",
+         "run_queue", "network_mb_s", "network_use_ratio")  # fmt: skip
 
-    def of(names: Sequence[str]) -> np.ndarray:
-        return metrics.filter(pl.col("name").is_in(names))["value"].drop_nulls().to_numpy()
 
-    use, preempted, waiting = of(_CACHE_USE), of(_PREEMPTIONS), of(_WAITING)
-    # Cumulative: with one scrape the count so far, with two their difference.
-    before = preempted.min() if preempted.size > 1 else 0.0
-    return {
-        "kv_cache_use_ratio": float(use.max()) if use.size else None,
-        "preemptions": float(preempted.max() - before) if preempted.size else None,
-        "waiting_requests": float(waiting.mean()) if waiting.size else None,
-    }
+def _from_beside(seen: Sequence[Beside]) -> dict[str, Any]:
+    """Bring together what server and host say of the runs of one level."""
+    known: dict[str, Any] = {}
+    for name in (*_MIDDLE, *_WORST):
+        values = [b.server[name] for b in seen if name in b.server]
+        if values:
+            known[name] = float(max(values) if name in _WORST else np.median(values))
+    for name in _HOST:
+        loads = [v for b in seen if (v := getattr(b.host, name)) is not None]
+        if loads:
+            known[f"host_{name}"] = float(np.median(loads))
+    free = [b.host.memory_free_mib for b in seen if b.host.memory_free_mib is not None]
+    known["host_memory_free_mib"] = min(free) if free else None
+    named = [b.host for b in seen if b.host.process_cpu_ratio is not None]
+    if named:
+        known["host_process_name"] = max(named, key=lambda h: h.process_cpu_ratio or 0).process_name
+    known["server_source"] = next((b.source for b in seen if b.source), "")
+    known["n_server_joined"] = sum(b.n_joined for b in seen)
+    known["cautions"] = tuple({str(c): c for b in seen for c in b.cautions}.values())
+    return known

@@ -19,6 +19,9 @@ from gpuverdict.text import caution
 __all__ = ["Document", "ReadOptions", "open_documents"]
 
 
+_DATED = re.compile(rb"\s*\[\d{4}-\d{2}-\d{2}[ T]")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """What the campaign file (or a caller) says about an input that the file itself does not."""
@@ -73,7 +76,10 @@ class Document:
             return "parquet"
         if self.data[:15] == b"SQLite format 3":
             return "sqlite"
-        # `{` and `[` also open other texts; a scalar alone is no log.
+        # `{` and `[` also open other texts; a scalar alone is no log. `[2026-12-01 ...` is a
+        # line of an engine's output.
+        if _DATED.match(self.data):
+            return "text"
         return "json" if _first_character(self.data) in (b"{", b"[") else "text"
 
     @property

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from gpuverdict.measured.placing import Lost, MeasuredRun, level_label, plain_precision
-from gpuverdict.measured.reading import Measured, measure
+from gpuverdict.measured.reading import Measured, MetricsFile, measure
+from gpuverdict.measured.server_times import ServerJoin, join_runs
 
-__all__ = ["Lost", "Measured", "MeasuredRun", "level_label", "measure", "plain_precision"]
+__all__ = [
+    "Lost",
+    "Measured",
+    "MeasuredRun",
+    "MetricsFile",
+    "ServerJoin",
+    "join_runs",
+    "level_label",
+    "measure",
+    "plain_precision",
+]

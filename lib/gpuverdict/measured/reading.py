@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -15,18 +14,32 @@ from gpuverdict.campaign.keys import Infeasible
 from gpuverdict.errors import CampaignError, Caution, LogFormatError
 from gpuverdict.files import open_documents
 from gpuverdict.measured.placing import RUN_ROLES, Lost, MeasuredRun, arm_runs, relative
-from gpuverdict.schema import Trace
+from gpuverdict.measured.server_times import ServerJoin, join_runs
+from gpuverdict.schema import TOKEN_GAPS, Run, Trace, empty
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
 from gpuverdict.telemetry.inventory import merge_inventories
 from gpuverdict.telemetry.server_log import fatal_event, find_events
 from gpuverdict.text import caution
 
-__all__ = ["Measured", "measure"]
+__all__ = ["Measured", "MetricsFile", "measure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsFile:
+    """Metrics of a server or host from one file, and the run its name says they are of."""
+
+    path: str
+    frame: pl.DataFrame
+    level: float | None = None
+    repeat: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A campaign with its data: runs, probes, traces, inventories; what was lost; what was read."""
+    """A campaign with its data: runs, probes, traces, inventories; what was lost; what was read.
+
+    `server_joins` says for each run (by its key) how the server's own log was joined to it.
+    """
 
     campaign: Campaign
     store: Path
@@ -34,7 +47,8 @@ class Measured:
     probes: Mapping[str, tuple[StoredRun, ...]]
     traces: Mapping[str, tuple[Trace, ...]]
     inventory: Mapping[str, pl.DataFrame]
-    server_metrics: Mapping[str, pl.DataFrame]
+    server_metrics: Mapping[str, tuple[MetricsFile, ...]]
+    server_joins: Mapping[str, ServerJoin]
     server_logs: Mapping[str, tuple[Path, ...]]
     lost: tuple[Lost, ...]
     inputs: tuple[tuple[str, str], ...]
@@ -98,11 +112,16 @@ def measure(
             by_arm[arm].append(entry)
     runs: list[MeasuredRun] = []
     probes: dict[str, tuple[StoredRun, ...]] = {}
+    joins: dict[str, ServerJoin] = {}
     cautions: list[Caution] = []
     for arm, spec in campaign.arms.items():
         if not (spec.sweeps or spec.runs or spec.files):
             cautions.append(caution("arm_without_logs", arm=arm))
         own, refused, said = arm_runs(campaign, arm, by_arm[arm])
+        rows = [e.server_requests for e in by_arm[arm] if e.server_requests is not None]
+        if rows:
+            own, joined = _with_server_times(own, pl.concat(rows))
+            joins |= joined
         runs += own
         lost += refused
         cautions += said
@@ -124,7 +143,8 @@ def measure(
             a: merge_inventories(e.inventory for e in by_arm[a] if e.inventory is not None)
             for a in campaign.arms
         },
-        server_metrics={a: _merged(e.server_metrics for e in by_arm[a]) for a in campaign.arms},
+        server_metrics={a: _metrics(campaign, by_arm[a]) for a in campaign.arms},
+        server_joins=joins,
         server_logs={a: tuple(f.path for arm, f in logs if arm == a) for a in campaign.arms},
         lost=tuple(lost),
         inputs=tuple(sorted(inputs.items())),
@@ -174,33 +194,67 @@ def _own_cards(trace: Trace, cards: tuple[str, ...]) -> Trace:
     return replace(trace, samples=trace.samples.filter(pl.col("gpu_uuid").is_in(list(cards))))
 
 
-def _merged(frames: Any) -> pl.DataFrame:
-    real = [frame for frame in frames if frame is not None]
-    return pl.concat(real, how="vertical_relaxed") if real else pl.DataFrame()
+def _with_server_times(
+    runs: list[MeasuredRun], rows: pl.DataFrame
+) -> tuple[list[MeasuredRun], dict[str, ServerJoin]]:
+    """Fill what the clients' logs do not say from the server's own log of the same requests."""
+    bare = [
+        Run(info=run.stored.info, requests=run.stored.requests(), gaps=empty(TOKEN_GAPS))
+        for run in runs
+    ]
+    joins = join_runs(bare, rows)
+    filled = [
+        replace(
+            run,
+            stored=replace(run.stored, server_times=join.times),
+            cautions=(*run.cautions, *join.cautions),
+        )
+        for run, join in zip(runs, joins, strict=True)
+    ]
+    return filled, {run.key: join for run, join in zip(filled, joins, strict=True)}
+
+
+def _metrics(campaign: Campaign, entries: list[Entry]) -> tuple[MetricsFile, ...]:
+    return tuple(
+        MetricsFile(
+            path=relative(campaign, entry.file.path),
+            frame=entry.server_metrics,
+            level=entry.file.level,
+            repeat=entry.file.repeat,
+        )
+        for entry in entries
+        if entry.server_metrics is not None
+    )
 
 
 def _is_unexpected(entry: Entry) -> bool:
-    wanted = {"traces": entry.traces, "inventory": entry.inventory is not None}
+    wanted = {
+        "traces": entry.traces,
+        "inventory": entry.inventory is not None,
+        "server_metrics": entry.server_metrics is not None,
+        "server_requests": entry.server_requests is not None,
+    }
     if entry.file.role in (*RUN_ROLES, "prefill_probe"):
         return not entry.runs
     return entry.file.role in wanted and not wanted[entry.file.role]
 
 
+_HELD = {
+    "traces": "a GPU trace",
+    "inventory": "an inventory",
+    "server_metrics": "server or host metrics",
+    "server_requests": "the server's own log of requests",
+}
+
+
 def _unexpected(campaign: Campaign, arm: str, entry: Entry) -> Lost:
-    kinds = [
-        name
-        for name, held in (
-            ("runs", entry.runs),
-            ("a GPU trace", entry.traces),
-            ("an inventory", entry.inventory is not None),
-        )
-        if held
-    ]
+    held = {name: getattr(entry, name) for name in _HELD}
+    kinds = ["runs"] if entry.runs else []
+    kinds += [_HELD[name] for name, value in held.items() if value is not None and len(value)]
     path = relative(campaign, entry.file.path)
     error = CampaignError(
-        path, found=" and ".join(kinds) or "server metrics",
-        expected={"traces": "a GPU trace", "inventory": "an inventory"}.get(
-            entry.file.role, "request logs"),
+        path, found=" and ".join(kinds) or "nothing",
+        expected=_HELD.get(entry.file.role, "request logs"),
         remedy=f"correct arms.{arm}.{entry.file.role}",
     )  # fmt: skip
     return Lost(arm=arm, role=entry.file.role, path=path, error=str(error))

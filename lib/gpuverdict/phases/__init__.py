@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuverdict.phases.decode import clean_gaps, decode_batch, decode_step
-from gpuverdict.phases.e2e import PARTS, E2eParts, take_apart, with_server_times
+from gpuverdict.phases.e2e import PARTS, E2eParts, take_apart
 from gpuverdict.phases.huber import huber_location
 from gpuverdict.phases.itl import ItlModel, PositionEffect, fit_itl, itl_by_position
 from gpuverdict.phases.prefill import PrefillModel, fit_prefill, prefill_envelope
@@ -26,5 +26,4 @@ __all__ = [
     "prefill_envelope",
     "split_phases",
     "take_apart",
-    "with_server_times",
 ]

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from gpuverdict.errors import Caution, SchemaError
+from gpuverdict.errors import Caution
 from gpuverdict.phases.split import Phases
-from gpuverdict.schema import REQUESTS, Run, conform
+from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
-__all__ = ["PARTS", "E2eParts", "take_apart", "with_server_times"]
+__all__ = ["PARTS", "E2eParts", "take_apart"]
 
 PARTS = ("network_s", "host_s", "queue_s", "waiting_s", "prefill_s", "decode_s", "unknown_s")
-_SERVER = ("server_queue_s", "server_prefill_s", "server_decode_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,42 +35,6 @@ class E2eParts:
     def __str__(self) -> str:
         known = [f"{name[:-2]} {s:.0%}" for name, s in self.share.items() if s is not None]
         return ", ".join(known) or "nothing known"
-
-
-def with_server_times(run: Run, times: pl.DataFrame) -> Run:
-    """Add the server's own times to a run, by request id.
-
-    Parameters
-    ----------
-    times : polars.DataFrame
-        `request_id` and any of `server_queue_s`, `server_prefill_s`, `server_decode_s`, one row a
-        request the server knows.
-
-    Returns
-    -------
-    Run
-        What the log already had stays; requests the server has no row for stay as they were.
-
-    Raises
-    ------
-    SchemaError
-        Without a `request_id`, with none of the times, or with an id twice.
-    """
-    offered = [name for name in _SERVER if name in times.columns]
-    if "request_id" not in times.columns or not offered:
-        raise SchemaError(
-            "server times",
-            found=f"columns {times.columns}",
-            expected=f"request_id and one of {', '.join(_SERVER)}",
-        )
-    if times["request_id"].drop_nulls().is_duplicated().any():
-        raise SchemaError("server times.request_id", found="an id twice", expected="one row each")
-    joined = run.requests.join(
-        times.select("request_id", *offered), on="request_id", how="left", suffix="_own",
-        maintain_order="left",
-    ).with_columns(pl.coalesce(name, f"{name}_own").alias(name) for name in offered)  # fmt: skip
-    requests = conform(joined.select(list(REQUESTS)), REQUESTS)
-    return Run(info=run.info, requests=requests, gaps=run.gaps, cautions=run.cautions)
 
 
 def take_apart(

@@ -24,6 +24,7 @@ class Phases:
     """A run taken apart.
 
     `requests`: `request_index`, `status`, `start_s`, `input_tokens`, `prefill_s`,
+    `prefill_estimate_s` (the client's, also where `prefill_s` is the server's),
     `scheduling_excess_s`, `decode_s`, `queue_s` (server's own, else null), `network_s` (client
     minus server end-to-end time, where the server gives its own) and `source` (`client` or
     `server`). `batch`: `time_s`, `decode_batch`. `decode_step_s`: device speed, stalls taken out;
@@ -103,6 +104,7 @@ def split_phases(
                     pl.when(pl.col("estimate").is_not_null()).then("client_prefill"),
                 )
             ),
+            prefill_estimate_s="client_prefill",
             scheduling_excess_s="scheduling_excess_s",
             decode_s=pl.coalesce(
                 "server_decode_s",

@@ -11,6 +11,7 @@ from gpuverdict.tables.answers import (
     run_row,
 )
 from gpuverdict.tables.appendix import glossary, provenance
+from gpuverdict.tables.beside import host_table, server_table
 from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.deliver import write_case
@@ -39,6 +40,7 @@ __all__ = [
     "fixed_rows",
     "glossary",
     "growth_table",
+    "host_table",
     "how_reached",
     "index_html",
     "knee_level",
@@ -51,6 +53,7 @@ __all__ = [
     "report_html",
     "run_row",
     "run_table",
+    "server_table",
     "verdict_map",
     "write_case",
     "write_csv",

@@ -39,7 +39,8 @@ def read(document: Document, options: ReadOptions) -> pl.DataFrame:
     polars.DataFrame
         Columns of `SERVER_METRICS`. Counters as `<name>_total`, histograms as `<name>_sum`,
         `<name>_count` and `<name>_bucket`, each once at the start (0) and once at the end; gauges
-        as their mean over the phase, label `statistic` = `avg`, at the end.
+        as their mean and highest value over the phase, label `statistic` = `avg` or `max`, at the
+        end.
 
     Raises
     ------
@@ -76,8 +77,10 @@ def _rows(
     labels = {str(key): str(value) for key, value in (series.get("labels") or {}).items()}
     stats = series.get("stats") or {}
     if kind == "gauge":
-        if "avg" in stats:
-            yield end, name, _text(labels | {"statistic": "avg"}), float(stats["avg"])
+        for statistic in ("avg", "max"):
+            if statistic in stats:
+                told = _text(labels | {"statistic": statistic})
+                yield end, name, told, float(stats[statistic])
         return
     totals: list[tuple[str, dict[str, str], float]] = []
     if kind == "counter" and "total" in stats:

@@ -1,8 +1,11 @@
 """Load of the host beside the GPUs: `vmstat`, `sar` and `pidstat` as rows of server metrics.
 
-Verified on vmstat (with and without `-t`); sar and pidstat are read from their documentation.
+Verified on procps 4.0 (`vmstat`, with and without `-t`) and sysstat 12.6 (`sar -A`,
+`mpstat -P ALL`, `pidstat`, `pidstat -t`).
 Names: `host:cpu_busy_ratio`, `host:io_wait_ratio`, `host:memory_free_mib`, `host:run_queue`,
-`host:network_rx_mb_s`, `host:network_tx_mb_s`, `host:process_cpu_ratio` (1 is one whole core).
+`host:swap_mib_s` (in and out), `host:network_rx_mb_s`, `host:network_tx_mb_s`,
+`host:network_use_ratio` (of the link), `host:process_cpu_ratio` (1 is one whole core; of a thread
+where pidstat lists threads).
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ _TIME = re.compile(r"^(\d{2}):(\d{2}):(\d{2})(?:\s+(AM|PM))?\s+(.*)$")
 _DATES = ("%m/%d/%Y", "%Y-%m-%d", "%m/%d/%y", "%d/%m/%Y")
 # vmstat prints KiB.
 _KIB = 1 / 1024
+# sar counts pages, of 4 KiB or more: what it gives is a lower bound.
+_PAGE_MIB = 4 / 1024
+_HEADS = {"%idle", "%CPU", "rxkB/s", "kbmemfree", "runq-sz", "pswpin/s"}
 
 Row = tuple[str, dict[str, str], float, Any]
 
@@ -58,7 +64,7 @@ def read(document: Document, options: ReadOptions) -> pl.DataFrame:
 
     Notes
     -----
-    sar and pidstat are unverified by a real capture. CPU busy is 1 - idle - io wait.
+    CPU busy is 1 - idle - io wait.
     """
     first = document.text.lstrip("\x00 \t\r\n").split("\n", 1)[0]
     zone = options.time_zone
@@ -115,6 +121,7 @@ def _vmstat(document: Document) -> Iterator[Row]:
         yield "host:io_wait_ratio", {}, value("wa") / 100, stamp
         yield "host:memory_free_mib", {}, _KIB * value("free", "buff", "cache"), stamp
         yield "host:run_queue", {}, value("r"), stamp
+        yield "host:swap_mib_s", {}, _KIB * value("si", "so"), stamp
 
 
 def _sysstat(document: Document) -> Iterator[Row]:
@@ -122,14 +129,17 @@ def _sysstat(document: Document) -> Iterator[Row]:
     banner = next((m for line in lines if (m := _BANNER.match(line))), None)
     day = _day(document, banner["date"]) if banner else None
     names: list[str] = []
-    last = None
+    last, after_blank = None, True
     for number, line in enumerate(lines, start=1):
         found = _TIME.match(line)
+        # Every table opens with a blank line and its header; of tables that hold nothing of use
+        # (`sar -A` prints dozens) the rows are passed over.
+        opens, after_blank = after_blank, not line.strip()
         if found is None:
             continue
         cells = found[5].split()
-        if {"%idle", "%CPU", "IFACE", "kbmemfree", "runq-sz"} & set(cells):
-            names = cells
+        if opens or set(cells) & _HEADS:
+            names = cells if set(cells) & _HEADS else []
             continue
         if not names or number == len(lines):
             continue
@@ -152,19 +162,28 @@ def _sysstat_row(
 ) -> Iterator[Row]:
     value = _reader(document, number, row)
     if "%CPU" in row:
-        labels = {"pid": row.get("PID", ""), "command": row.get("Command", "")}
+        labels = {
+            "pid": row.get("PID") or row.get("TGID") or "",
+            "command": row.get("Command", "").removeprefix("|__"),
+        }
+        if row.get("TID", "-") != "-":
+            labels["tid"] = row["TID"]
         yield "host:process_cpu_ratio", labels, value("%CPU") / 100, stamp
     elif "%idle" in row:
         labels = {} if row["CPU"] == "all" else {"cpu": row["CPU"]}
         busy = 1 - (value("%idle") + value("%iowait")) / 100
         yield "host:cpu_busy_ratio", labels, busy, stamp
         yield "host:io_wait_ratio", labels, value("%iowait") / 100, stamp
-    elif "IFACE" in row:
+    elif "rxkB/s" in row:
         labels = {"device": row["IFACE"]}
         yield "host:network_rx_mb_s", labels, value("rxkB/s") * 1.024e-3, stamp
         yield "host:network_tx_mb_s", labels, value("txkB/s") * 1.024e-3, stamp
+        if "%ifutil" in row:
+            yield "host:network_use_ratio", labels, value("%ifutil") / 100, stamp
     elif "kbmemfree" in row:
         yield "host:memory_free_mib", {}, value("kbmemfree", "kbbuffers", "kbcached") * _KIB, stamp
+    elif "pswpin/s" in row:
+        yield "host:swap_mib_s", {}, value("pswpin/s", "pswpout/s") * _PAGE_MIB, stamp
     elif "runq-sz" in row:
         yield "host:run_queue", {}, value("runq-sz"), stamp
 

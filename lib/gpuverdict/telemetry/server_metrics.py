@@ -35,14 +35,24 @@ _HISTOGRAMS: dict[str, tuple[str, ...]] = {
     "server_e2e_s": ("vllm:e2e_request_latency_seconds", "sglang:e2e_request_latency_seconds"),
 }
 _COUNTERS: dict[str, tuple[str, ...]] = {
-    "preemptions": ("vllm:num_preemptions_total", "vllm:num_preemptions"),
+    "preemptions": (
+        "vllm:num_preemptions_total",
+        "vllm:num_preemptions",
+        "sglang:num_retracted_requests_total",
+    ),
     "prompt_tokens": ("vllm:prompt_tokens_total", "sglang:prompt_tokens_total"),
     "generation_tokens": ("vllm:generation_tokens_total", "sglang:generation_tokens_total"),
     "prefix_cache_queries": (
         "vllm:prefix_cache_queries_total",
         "vllm:gpu_prefix_cache_queries_total",
+        # SGLang counts the tokens of prompts, and those of them that were cached.
+        "sglang:prompt_tokens_total",
     ),
-    "prefix_cache_hits": ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
+    "prefix_cache_hits": (
+        "vllm:prefix_cache_hits_total",
+        "vllm:gpu_prefix_cache_hits_total",
+        "sglang:cached_tokens_total",
+    ),
     "requests_finished": ("vllm:request_success_total", "sglang:num_requests_total"),
 }
 

@@ -18,6 +18,7 @@ from gpuverdict.text import (
     logs,
     phases,
     report,
+    server,
     statistics,
     traces,
 )
@@ -27,7 +28,18 @@ __all__ = ["LANGUAGES", "SENTENCES", "caution", "render", "sentence"]
 LANGUAGES = ("en", "zh")
 
 SENTENCES: dict[str, dict[str, tuple[str, str]]] = {}
-for _area in (logs, traces, statistics, phases, diagnosis, devices, comparison, capacity, report):
+for _area in (
+    logs,
+    traces,
+    statistics,
+    phases,
+    diagnosis,
+    devices,
+    comparison,
+    capacity,
+    report,
+    server,
+):
     for _code, _languages in _area.SENTENCES.items():
         if _code in SENTENCES:
             raise ParameterError(_area.__name__, found=f"the code {_code!r} twice")

@@ -399,4 +399,109 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "同一级别下抢占次数与 TTFT p99 应下降。",
         ),
     },
+    "binds_host_cpu": {
+        "en": (
+            "{arm}: the host's cores are {busy:.0%} busy (run queue {queue:.0f}) while the GPU is "
+            "at {gpu:.0%}: the CPU holds the GPU back.",
+            "Give the server more cores, or move load generator, tokenising and retrieval to "
+            "another host.",
+        ),
+        "zh": (
+            "{arm}：主机 CPU 占用 {busy:.0%}（运行队列 {queue:.0f}），而 GPU 利用率仅 {gpu:.0%}："
+            "CPU 拖住了 GPU。",
+            "为服务增加 CPU 核心，或把压测客户端、分词与检索移到另一台主机。",
+        ),
+    },
+    "binds_host_cpu_proof": {
+        "en": (
+            "`pidstat 1` beside the run, with the processes that use the cores, would confirm it.",
+            "GPU utilisation and output tokens/s at the same level, with cores to spare.",
+        ),
+        "zh": (
+            "运行时用 `pidstat 1` 查看占用 CPU 的进程即可确认。",
+            "CPU 有余量时，同一级别的 GPU 利用率与输出吞吐。",
+        ),
+    },
+    "binds_host_core": {
+        "en": (
+            "{arm}: one core is {busy:.0%} busy {named}while the GPU is at {gpu:.0%} and other "
+            "cores have time: a single thread (scheduler, tokeniser, client) holds the GPU back.",
+            "Run the front end in several processes, or choose a host with a faster core.",
+        ),
+        "zh": (
+            "{arm}：单个核心占用 {busy:.0%} {named}而 GPU 利用率仅 {gpu:.0%}，其他核心有空闲："
+            "单线程环节（调度、分词或客户端）拖住了 GPU。",
+            "将前端改为多进程，或换用单核更快的主机。",
+        ),
+    },
+    "binds_host_core_proof": {
+        "en": (
+            "`pidstat -t 1` with one thread of the server or the client at 100 % would confirm it.",
+            "GPU utilisation and decode step at the same level, with that thread relieved.",
+        ),
+        "zh": (
+            "若 `pidstat -t 1` 显示服务端或客户端的某个线程达到 100%，即可确认。",
+            "减轻该线程负担后，同一级别的 GPU 利用率与解码步时。",
+        ),
+    },
+    "binds_host_io": {
+        "en": (
+            "{arm}: the host's cores wait for the disk {wait:.0%} of the time under load.",
+            "Keep weights, logs and offloaded KV cache off that disk, or use a faster one.",
+        ),
+        "zh": (
+            "{arm}：负载期间主机 CPU 有 {wait:.0%} 的时间在等待磁盘。",
+            "将权重、日志与卸载的 KV cache 移出该磁盘，或换用更快的磁盘。",
+        ),
+    },
+    "binds_host_io_proof": {
+        "en": (
+            "`iostat -x 1` beside the run, with the disk near 100 % busy, would confirm it.",
+            "I/O wait and TTFT p99 at the same level must both fall.",
+        ),
+        "zh": (
+            "运行时若 `iostat -x 1` 显示磁盘接近 100% 繁忙，即可确认。",
+            "同一级别下 I/O 等待与 TTFT p99 应同时下降。",
+        ),
+    },
+    "binds_host_swap": {
+        "en": (
+            "{arm}: the host swaps {rate:.1f} MiB/s under load: its memory is too small.",
+            "Add memory, or lower what is pinned or kept in it (swap space, CPU offload, workers).",
+        ),
+        "zh": (
+            "{arm}：负载期间主机以 {rate:.1f} MiB/s 进行内存交换：主机内存不足。",
+            "增加内存，或减少占用（swap space、CPU offload、工作进程数）。",
+        ),
+    },
+    "binds_host_swap_proof": {
+        "en": (
+            "The processes' resident size against the host's memory (`ps`, `free`) confirms it.",
+            "`vmstat 1` beside the run: si and so must stay at zero.",
+        ),
+        "zh": (
+            "将各进程常驻内存与主机内存对比（`ps`、`free`）即可确认。",
+            "运行时 `vmstat 1` 的 si 与 so 应保持为零。",
+        ),
+    },
+    "binds_host_network": {
+        "en": (
+            "{arm}: a link of the host is {used:.0%} full ({rate:.0f} MB/s) under load.",
+            "Use a faster link, or keep the other traffic (weights, storage, logs) off it.",
+        ),
+        "zh": (
+            "{arm}：负载期间主机一条网络链路占用 {used:.0%}（{rate:.0f} MB/s）。",
+            "换用更快的链路，或让其他流量（权重、存储、日志）改走别的链路。",
+        ),
+    },
+    "binds_host_network_proof": {
+        "en": (
+            "The same load from the server's own host would confirm it.",
+            "TTFT p99 and the link's use at the same level must both fall.",
+        ),
+        "zh": (
+            "在服务器本机发起同样的负载可以确认。",
+            "同一级别下 TTFT p99 与链路占用应同时下降。",
+        ),
+    },
 }
