@@ -26,12 +26,12 @@ from typing import Any
 import polars as pl
 
 from gpuverdict.campaign import Campaign, InputFile
+from gpuverdict.cluster import connect_cluster
 from gpuverdict.errors import (
     CampaignError,
     Caution,
     GpuverdictError,
     LogFormatError,
-    ParameterError,
 )
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, Trace, check, empty
 from gpuverdict.text import caution
@@ -41,7 +41,6 @@ __all__ = [
     "StoredRun",
     "beside_digest",
     "code_digest",
-    "connect_cluster",
     "default_store",
     "dump_cautions",
     "file_digest",
@@ -54,7 +53,6 @@ __all__ = [
 _PACKAGES = ("gpuverdict", "numpy", "pandas", "polars", "scipy", "statsmodels", "matplotlib",
              "seaborn", "papermill", "nbconvert")  # fmt: skip
 
-_CONNECT_S = 20
 # The names `Document.sibling` is asked for, compressed or not.
 _BESIDE = (
     "*_aiperf.json*",
@@ -65,6 +63,8 @@ _BESIDE = (
     "*.gaps.csv*",
     "benchmark_*.json*",
 )
+# A column only one kind of frame has.
+_FRAMES = {"value": "metrics", "server_e2e_s": "server_requests"}
 _READING = ("files", "recognise.py", "schema.py", "ingest", "telemetry")
 
 
@@ -86,11 +86,11 @@ class StoredRun:
         rows = self._rows("requests.parquet")
         if self.server_times is None:
             return rows
-        offered = [name for name in self.server_times.columns if name != "request_index"]
         joined = rows.join(
             self.server_times, on="request_index", how="left", suffix="_server",
             maintain_order="left",
         )  # fmt: skip
+        offered = [name for name in rows.columns if f"{name}_server" in joined.columns]
         filled = joined.with_columns(pl.coalesce(n, f"{n}_server").alias(n) for n in offered)
         return filled.select(rows.columns)
 
@@ -233,37 +233,6 @@ def _in_parallel(
         return list(joblib.Parallel()(calls))
 
 
-def connect_cluster(cluster: str, *, default: bool = False) -> Any:
-    """Return a client of a Dask scheduler.
-
-    Parameters
-    ----------
-    cluster : str
-        Its address.
-    default : bool
-        Whether joblib is to find it.
-
-    Raises
-    ------
-    ParameterError
-        When no scheduler answers there.
-    """
-    import logging
-
-    from distributed import Client
-
-    # It tells every failed attempt; one line at the end says the same.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    try:
-        return Client(cluster, timeout=_CONNECT_S, set_as_default=default)
-    except (OSError, ValueError) as problem:
-        first = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise ParameterError(
-            f"--cluster {cluster}", found=f"no scheduler ({first[:120]})",
-            expected="the address of a Dask scheduler, such as tcp://host:8786",
-        ) from None  # fmt: skip
-
-
 def _digest_and_read(file: InputFile, store: Path) -> tuple[str, str | None]:
     """Return (sha256, error); the entry is in the store when there is no error."""
     digest = ""
@@ -347,7 +316,8 @@ def _write(folder: Path, items: list[Any]) -> None:
             )
         for number, frame in enumerate(frames):
             frame.write_parquet(work / f"frame-{number}.parquet", compression="lz4")
-            listing["frames"].append(_frame_kind(frame))
+            kinds = (kind for mark, kind in _FRAMES.items() if mark in frame.columns)
+            listing["frames"].append(next(kinds, "inventory"))
         listing["sizes"] = {path.name: path.stat().st_size for path in sorted(work.iterdir())}
         (work / "entry.json").write_text(
             json.dumps(listing, sort_keys=True, allow_nan=False, ensure_ascii=False),
@@ -362,11 +332,6 @@ def _write(folder: Path, items: list[Any]) -> None:
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _frame_kind(frame: pl.DataFrame) -> str:
-    marks = {"value": "metrics", "server_e2e_s": "server_requests"}
-    return next((kind for mark, kind in marks.items() if mark in frame.columns), "inventory")
 
 
 def dump_cautions(cautions: Iterable[Caution]) -> list[dict[str, Any]]:

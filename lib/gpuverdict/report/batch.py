@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuverdict.campaign import Campaign, ComparisonSpec, find_comparison, read_campaign
+from gpuverdict.cluster import connect_cluster
 from gpuverdict.errors import ParameterError
 from gpuverdict.report.comparison import (
     ComparisonReport,
@@ -30,7 +31,7 @@ from gpuverdict.report.folders import (
 )
 from gpuverdict.report.notebooks import Kernels
 from gpuverdict.schema import FIGURE_FORMATS
-from gpuverdict.store import connect_cluster, default_store, is_stored
+from gpuverdict.store import default_store, is_stored
 
 __all__ = ["CampaignReport", "render_campaign"]
 
