@@ -55,36 +55,32 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
     arm = campaign.arms[arm_name]
     found: list[InputFile] = []
     missing: list[CampaignError] = []
-    for role in ("sweeps", "runs", "files", "prefill_probe"):
-        for workload, spec in _by_workload(campaign, arm_name, role):
-            options = _options(campaign, arm, spec)
-            for pattern in spec.files:
-                key = f"arms.{arm_name}.{role}"
-                matched = list(_expand(campaign.root, pattern, key))
-                if not matched:
-                    missing.append(_nothing(campaign, key, pattern))
-                found.extend(
-                    InputFile(path=path, role=role, options=options, workload=workload, level=level,
-                              repeat=repeat, card=card)
-                    for path, level, repeat, card in matched
-                )  # fmt: skip
-    for role in ("traces", "inventory", "server_metrics", "server_requests", "server_logs"):
-        for entry in getattr(arm, role):
-            spec = entry if isinstance(entry, InputSpec) else InputSpec(files=(entry,))
-            options = _options(campaign, arm, spec)
-            for pattern in spec.files:
-                key = f"arms.{arm_name}.{role}"
-                matched = list(_expand(campaign.root, pattern, key))
-                if not matched:
-                    missing.append(_nothing(campaign, key, pattern))
-                found.extend(
-                    InputFile(path=path, role=role, options=options, level=level, repeat=repeat)
-                    for path, level, repeat, _ in matched
-                )
+    for role, workload, spec in _specs(campaign, arm_name):
+        options = _options(campaign, arm, spec)
+        key = f"arms.{arm_name}.{role}"
+        for pattern in spec.files:
+            matched = list(_expand(campaign.root, pattern, key))
+            if not matched:
+                missing.append(_nothing(campaign, key, pattern))
+            found.extend(
+                InputFile(path=path, role=role, options=options, workload=workload, level=level,
+                          repeat=repeat, card=card)
+                for path, level, repeat, card in matched
+            )  # fmt: skip
     unique = {(f.role, f.workload, f.path): f for f in found}
     return sorted(
         unique.values(), key=lambda f: (f.role, f.workload, natural_key(str(f.path)))
     ), missing
+
+
+def _specs(campaign: Campaign, arm_name: str) -> Iterable[tuple[str, str, InputSpec]]:
+    """List (role, workload, patterns): logs by workload, what lies beside them once for all."""
+    for role in ("sweeps", "runs", "files", "prefill_probe"):
+        for workload, spec in _by_workload(campaign, arm_name, role):
+            yield role, workload, spec
+    for role in ("traces", "inventory", "server_metrics", "server_requests", "server_logs"):
+        for entry in getattr(campaign.arms[arm_name], role):
+            yield role, "main", entry if isinstance(entry, InputSpec) else InputSpec(files=(entry,))
 
 
 def _nothing(campaign: Campaign, key: str, pattern: str) -> CampaignError:

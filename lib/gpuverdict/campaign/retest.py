@@ -18,7 +18,7 @@ from gpuverdict.errors import CampaignError
 __all__ = ["earlier_arms", "earlier_name", "with_earlier_arms"]
 
 _PATTERNS = ("sweeps", "runs", "files", "prefill_probe", "traces", "inventory", "server_metrics",
-             "server_logs")  # fmt: skip
+             "server_requests", "server_logs")  # fmt: skip
 
 
 def earlier_name(arm: str, campaign: str) -> str:

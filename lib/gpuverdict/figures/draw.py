@@ -26,6 +26,24 @@ def new_axes(width: float = 6.4, height: float = 4.2) -> Axes:
     return Figure(figsize=(width, height)).subplots()
 
 
+def draw_arm_points(axes: Axes, rows: pd.DataFrame, arm: str, number: int) -> str:
+    """Draw the runs of one arm (`x, y`) in its colour and marker; return the colour."""
+    colour = ARM_COLOURS[number % 2]
+    axes.scatter(
+        rows.x,
+        rows.y,
+        s=26,
+        color=colour,
+        marker=ARM_MARKERS[number % 2],
+        alpha=0.75,
+        lw=0.4,
+        edgecolor="white",
+        label=arm,
+        zorder=3,
+    )
+    return colour
+
+
 def draw_trade_off(
     frame: pd.DataFrame,
     *,
@@ -65,21 +83,9 @@ def draw_trade_off(
         right = max(right, slo_x * 1.05)
     for number, arm in enumerate(arms):
         rows = frame[frame.arm == arm]
-        colour, marker = ARM_COLOURS[number % 2], ARM_MARKERS[number % 2]
+        colour = draw_arm_points(axes, rows, arm, number)
         centre = rows.groupby("level", sort=True)[["x", "y"]].mean()
         axes.plot(centre.x, centre.y, color=colour, lw=1.3, alpha=0.75, zorder=2)
-        axes.scatter(
-            rows.x,
-            rows.y,
-            s=26,
-            color=colour,
-            marker=marker,
-            alpha=0.7,
-            lw=0.4,
-            edgecolor="white",
-            label=arm,
-            zorder=3,
-        )
         for level, point in centre.iterrows():
             axes.annotate(
                 f"{level:g}",
@@ -193,19 +199,7 @@ def draw_run_values(
         shift = -0.16 if number == 0 else 0.16
         place = rows.level.map(levels.index) + shift
         spread = (rows.groupby("level").cumcount() - 2) * 0.035
-        colour = ARM_COLOURS[number % 2]
-        axes.scatter(
-            place + spread,
-            rows.value,
-            s=26,
-            color=colour,
-            marker=ARM_MARKERS[number % 2],
-            alpha=0.75,
-            lw=0.4,
-            edgecolor="white",
-            label=arm,
-            zorder=3,
-        )
+        colour = draw_arm_points(axes, rows.assign(x=place + spread, y=rows.value), arm, number)
         for level, value in rows.groupby("level").value.mean().items():
             x = levels.index(level) + shift
             axes.plot([x - 0.13, x + 0.13], [value, value], color=colour, lw=2)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from gpuverdict.figures.draw import new_axes
-from gpuverdict.figures.style import ARM_COLOURS, ARM_MARKERS, GREY, LEVEL_COLOURS
+from gpuverdict.figures.draw import draw_arm_points, new_axes
+from gpuverdict.figures.style import ARM_COLOURS, GREY, LEVEL_COLOURS
 
 __all__ = [
     "draw_band",
@@ -89,20 +89,7 @@ def draw_points_and_lines(
     """
     axes = axes or new_axes(6.4, 3.6)
     for number, arm in enumerate(arms):
-        colour, marker = ARM_COLOURS[number % 2], ARM_MARKERS[number % 2]
-        own = points[points.arm == arm]
-        axes.scatter(
-            own.x,
-            own.y,
-            s=26,
-            color=colour,
-            marker=marker,
-            alpha=0.75,
-            lw=0.4,
-            edgecolor="white",
-            label=arm,
-            zorder=3,
-        )
+        colour = draw_arm_points(axes, points[points.arm == arm], arm, number)
         line = lines[lines.arm == arm]
         dashed = line.dashed if "dashed" in line else pd.Series(False, index=line.index)
         axes.plot(line.x[~dashed], line.y[~dashed], color=colour, lw=1.4)
