@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from gpuverdict.campaign.keys import Arm, Campaign, InputSpec
+from gpuverdict.campaign.keys import BESIDE_ROLES, LOG_ROLES, Arm, Campaign, InputSpec
 from gpuverdict.errors import CampaignError
 from gpuverdict.files import ReadOptions
 
@@ -75,10 +75,10 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
 
 def _specs(campaign: Campaign, arm_name: str) -> Iterable[tuple[str, str, InputSpec]]:
     """List (role, workload, patterns): logs by workload, what lies beside them once for all."""
-    for role in ("sweeps", "runs", "files", "prefill_probe"):
+    for role in LOG_ROLES:
         for workload, spec in _by_workload(campaign, arm_name, role):
             yield role, workload, spec
-    for role in ("traces", "inventory", "server_metrics", "server_requests", "server_logs"):
+    for role in BESIDE_ROLES:
         for entry in getattr(campaign.arms[arm_name], role):
             yield role, "main", entry if isinstance(entry, InputSpec) else InputSpec(files=(entry,))
 

@@ -29,6 +29,11 @@ OVERRIDES = ("model", "gpu", "memory", "precision", "kv_dtype", "ttft_def", "e2e
              "client_saturation")  # fmt: skip
 
 
+# Keys of an arm that name files: logs, which belong to a workload, and what lies beside them.
+LOG_ROLES = ("sweeps", "runs", "files", "prefill_probe")
+BESIDE_ROLES = ("traces", "inventory", "server_metrics", "server_requests", "server_logs")
+
+
 class _Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 

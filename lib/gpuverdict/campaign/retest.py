@@ -12,13 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpuverdict.campaign.keys import Arm, Campaign, ComparisonSpec, InputSpec, Retest
+from gpuverdict.campaign.keys import (
+    BESIDE_ROLES,
+    LOG_ROLES,
+    Arm,
+    Campaign,
+    ComparisonSpec,
+    InputSpec,
+    Retest,
+)
 from gpuverdict.errors import CampaignError
 
 __all__ = ["earlier_arms", "earlier_name", "with_earlier_arms"]
-
-_PATTERNS = ("sweeps", "runs", "files", "prefill_probe", "traces", "inventory", "server_metrics",
-             "server_requests", "server_logs")  # fmt: skip
 
 
 def earlier_name(arm: str, campaign: str) -> str:
@@ -142,7 +147,7 @@ def _moved(earlier: Campaign, name: str, root: Path) -> Arm:
             return {key: moved(item) for key, item in value.items()}
         return None if value is None else tuple(moved(item) for item in value)
 
-    update = {role: moved(getattr(arm, role)) for role in _PATTERNS}
+    update = {role: moved(getattr(arm, role)) for role in (*LOG_ROLES, *BESIDE_ROLES)}
     own = [entry for entry in earlier.infeasible if entry.arm == name]
     infeasible = (*arm.infeasible, *own)
     zone = arm.time_zone or earlier.time_zone
