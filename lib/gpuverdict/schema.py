@@ -62,8 +62,9 @@ STATUSES = ("ok", "error", "cancelled", "incomplete", "empty")
 
 DROP_REASONS = (
     "duplicate_file", "duplicate_record", "impossible_times", "incomplete_last_line", "non_object",
-    "header_repeat", "role_chunk", "ttft_in_gaps", "warmup", "cooldown", "outside_window", "error",
-    "cancelled", "incomplete", "empty", "tpot_undefined", "sampled_away", "aggregate_only",
+    "header_repeat", "role_chunk", "usage_event", "ttft_in_gaps", "warmup", "cooldown",
+    "outside_window", "error", "cancelled", "incomplete", "empty", "tpot_undefined",
+    "sampled_away", "aggregate_only",
 )  # fmt: skip
 
 # 17.2 of the format notes. Times are seconds since the run's t0 (its earliest start).

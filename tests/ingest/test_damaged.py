@@ -22,6 +22,7 @@ from gpuverdict.recognise import recognise
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, check
 
 ROOT = Path(__file__).resolve().parents[2]
+RECORDED = ROOT / "tests/ingest/data"
 SEEDS = {
     "guidellm 0.8": ROOT / "data/h200/card-b-eager/prefill-isl512.json.gz",
     "guidellm 0.3": CLIENTS / "guidellm-0.3.1/a100-sxm-80g_c8/benchmarks.json",
@@ -37,7 +38,22 @@ SEEDS = {
     / "llmperf-main-f1d6bed/a100-sxm-80g_c8/results/mock-7b_256_64_individual_responses.json",
     "llm-d report": CLIENTS
     / "inference-perf-0.7.0/a100-sxm-80g_c1-32/reports/inference-perf.partial.stage_1.yaml",
+    "evalscope 0.17": RECORDED / "evalscope-0.17.1/mixed/benchmark_data.db.gz",
+    "evalscope 1.6": RECORDED / "evalscope-1.6.0/mixed/benchmark_data.db.gz",
+    "evalscope 1.14": RECORDED / "evalscope-1.14.1/mixed/benchmark_data.db.gz",
+    "guidellm 0.1": RECORDED / "guidellm-0.1.0/rates/report.json.gz",
+    "guidellm 0.1 yaml": RECORDED / "guidellm-0.1.0/yaml/report.yaml.gz",
+    "guidellm 0.4": RECORDED / "guidellm-0.4.0/mixed/benchmarks.json.gz",
+    "guidellm 0.6": RECORDED / "guidellm-0.6.0/seconds/benchmarks.json.gz",
+    "inference-perf 0.1": RECORDED
+    / "inference-perf-0.1.1/mixed/per_request_lifecycle_metrics.json.gz",
+    "inference-perf 0.5": RECORDED
+    / "inference-perf-0.5.0/mixed/per_request_lifecycle_metrics.json.gz",
+    "genai-perf 0.0.8": RECORDED / "genai-perf-0.0.8/empties/profile_export.json.gz",
 }
+# Not JSON: what replaces values in a JSON tree passes these by.
+_NO_TREE = {"llm-d report", "guidellm 0.1 yaml", "evalscope 0.17", "evalscope 1.6",
+            "evalscope 1.14"}  # fmt: skip
 _EVENT = 'data: {"choices": [{"delta": {"content": "a"}}]}'
 # Dialects without a recorded file, in their documented form.
 WRITTEN = {
@@ -208,7 +224,7 @@ def test_damage_is_read_or_refused(name: str, tmp_path: Path) -> None:
     assert n_read > 0 or name in ("llm-d report",)
 
 
-JSON_SEEDS = [*(name for name in SEEDS if name != "llm-d report"), *WRITTEN]
+JSON_SEEDS = [*(name for name in SEEDS if name not in _NO_TREE), *WRITTEN]
 
 
 def read_odd(name: str, folder: Path, n: int) -> None:

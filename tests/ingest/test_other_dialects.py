@@ -70,7 +70,22 @@ def test_evalscope_database(tmp_path: Path) -> None:
     assert (run.info["model_id"], run_level(run.info)) == ("demo", {"concurrency": 2})
     # Its TPOT runs to the usage event; ours to the last token, and that is said.
     assert "reported_past_last_token" in codes(run)
-    assert run.info["unverified"] is True
+    assert run.info["output_tokens_source"] == "usage"  # no tokenizer was given
+
+
+@pytest.mark.parametrize("cell", ['["a", "b"]', "[[1], [2]]", "{}", "7", "[null, 1.5]", "x"])
+def test_evalscope_stamps_of_another_kind_are_refused(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "benchmark_data.db"
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "CREATE TABLE result(start_time REAL, chunk_times TEXT, success INTEGER, latency REAL, "
+        "first_chunk_latency REAL, prompt_tokens INTEGER, completion_tokens INTEGER)"
+    )
+    connection.execute("INSERT INTO result VALUES (1.0, ?, 1, 1.0, 0.5, 9, 3)", (cell,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(LogFormatError, match=r"chunk_times.*list of numbers"):
+        read_run(path)
 
 
 def test_evalscope_summary_alone(tmp_path: Path) -> None:
@@ -301,7 +316,6 @@ def test_guidellm_first_form(tmp_path: Path) -> None:
     assert (row["ttft_s"], row["tpot_s"], row["e2e_s"]) == (0.5, 0.25, 1.0)
     assert run.info["n_error"] == 1
     assert run_level(run.info) == {"rate_requests_per_s": 2.0}
-    assert run.info["unverified"] is True
 
 
 def test_guidellm_middle_form(tmp_path: Path) -> None:
@@ -324,7 +338,7 @@ def test_guidellm_middle_form(tmp_path: Path) -> None:
     found = run.requests.row(0, named=True)
     assert (found["ttft_s"], found["tpot_s"]) == (0.5, 0.25)
     assert found["client_queue_s"] == 0.25
-    assert (run.info["tool_version"], run.info["unverified"]) == ("0.5.0", True)
+    assert run.info["tool_version"] == "0.5.0"
     assert run_level(run.info) == {"rate_requests_per_s": 3.0}
 
 

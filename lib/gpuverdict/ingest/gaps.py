@@ -67,16 +67,23 @@ class Gaps:
         return sums
 
     def nth_s(self, position: int) -> FloatArray:
-        """Gap at a position (0 for the first) of each request, NaN where the list is shorter."""
+        """Gap at a position (0 the first, -1 the last) of each request, NaN where there is none."""
         found = np.full(len(self.offsets) - 1, np.nan)
-        filled = self.lengths > position
-        found[filled] = self.flat_s[self.offsets[:-1][filled] + position]
+        filled = self.lengths > (position if position >= 0 else -position - 1)
+        ends = self.offsets[:-1] if position >= 0 else self.offsets[1:]
+        found[filled] = self.flat_s[ends[filled] + position]
         return found
 
     def without_first(self, rows: BoolArray) -> Gaps:
         """Drop the first gap of the marked requests."""
         rows = rows & (self.lengths > 0)
         flat = np.delete(self.flat_s, self.offsets[:-1][rows])
+        return Gaps(flat_s=flat, offsets=list_offsets(self.lengths - rows), kind=self.kind)
+
+    def without_last(self, rows: BoolArray) -> Gaps:
+        """Drop the last gap of the marked requests."""
+        rows = rows & (self.lengths > 0)
+        flat = np.delete(self.flat_s, self.offsets[1:][rows] - 1)
         return Gaps(flat_s=flat, offsets=list_offsets(self.lengths - rows), kind=self.kind)
 
     def cleared(self, rows: BoolArray) -> Gaps:

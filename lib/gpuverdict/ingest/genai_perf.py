@@ -1,9 +1,9 @@
-"""GenAI-Perf / Perf Analyzer `profile_export.json` (unverified: from its source).
+"""GenAI-Perf / Perf Analyzer `profile_export.json`, seen of 0.0.8 and 0.0.16.
 
 Responses are cleaned as the tool does before it counts: splintered events are joined to the one
 before, and empty events, `[DONE]` and usage-only events bring no token. Tokens are not stored: the
 usage of the last event is taken where it is there, and stays unknown otherwise. Failures are not
-written at all.
+written at all (the analyzer ends at the first). The file's `version` is that of perf_analyzer.
 """
 
 from __future__ import annotations
@@ -134,7 +134,6 @@ def _read_one(
             "e2e_def": "last_token",
             "token_time_source": "per_token",
             "output_tokens_source": "usage" if counted else None,
-            "unverified": True,
         },
         gaps=Gaps.from_lists(lists, "chunk", where),
         cautions=[*said, *extra],

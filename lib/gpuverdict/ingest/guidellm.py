@@ -1,4 +1,4 @@
-"""GuideLLM reports, JSON or YAML: 0.2-0.3, 0.7-0.8 seen in real files; 0.1 and 0.4-0.6 unverified.
+"""GuideLLM reports, JSON or YAML, of 0.1 to 0.8: seen in real files of 0.1, 0.3 to 0.6 and 0.8.
 
 One benchmark of a report (one level of a sweep) is one run. From 0.2 on the report has no list of
 gaps between tokens, so the tokens of a request are spread evenly between its first and its last.
@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.columns import error_kinds, floats, integers
-from gpuverdict.ingest.gaps import Gaps
+from gpuverdict.ingest.gaps import Gaps, split_gaps
 from gpuverdict.ingest.guidellm_facts import level_facts, own_figures, request_totals
-from gpuverdict.ingest.values import first_known, mapping, whole
+from gpuverdict.ingest.values import first_known, mapping, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -34,6 +35,16 @@ _YAML_HEAD = re.compile(
 _STATUS_OF_LIST = {"successful": None, "errored": "error", "incomplete": "incomplete"}
 # Distances between measured window and request times below this are rounding.
 _EDGE_S = 1e-3
+
+
+class _Constructor(SafeConstructor):
+    """Plain values only, and the tuples that 0.1 writes by Python's name, as lists."""
+
+
+_Constructor.add_constructor(
+    "tag:yaml.org,2002:python/tuple",
+    lambda constructor, node: constructor.construct_sequence(node, deep=True),
+)
 
 
 def why_not(document: Document, options: ReadOptions) -> str | None:
@@ -66,7 +77,9 @@ def _report(document: Document) -> Any:
         return None
     if "guidellm_yaml" not in document.parsed:
         try:
-            value = YAML(typ="safe").load(document.text)
+            yaml = YAML(typ="safe")
+            yaml.Constructor = _Constructor
+            value = yaml.load(document.text)
         except (YAMLError, ValueError, RecursionError) as problem:
             first = (str(problem).splitlines() or ["unreadable"])[0]
             raise LogFormatError(
@@ -93,7 +106,10 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
             raise LogFormatError(where, found=type(benchmark).__name__, expected="an object")
         if isinstance(benchmark.get("benchmarks"), list):
             for inner, level in enumerate(benchmark["benchmarks"]):
-                runs.append(_read_first_form(document, level, f"{index}.{inner}", where, options))
+                args = mapping(benchmark.get("args"))
+                runs.append(
+                    _read_first_form(document, level, args, f"{index}.{inner}", where, options)
+                )
         else:
             runs.append(_read_one(document, report, benchmark, index, where, options, said))
     if not runs:
@@ -137,6 +153,11 @@ def _read_one(
         facts |= {"n_planned": None, "duration_s": None}
     columns, errors = (_new_columns if new_form else _old_columns)(rows, timed, where)
     _phases(columns, facts, benchmark)
+    # An empty stream is listed as successful, and its zero is averaged.
+    silent = any(
+        name == "successful" and not tokens
+        for (name, _), tokens in zip(rows, columns["output_tokens"], strict=True)
+    )
     return build_run(
         document,
         part=str(index),
@@ -149,7 +170,8 @@ def _read_one(
             "e2e_s": "reported_past_last_token",
             "output_tokens_per_s": "reported_other_definition",
             "requests_per_s": "reported_other_definition",
-        },
+        }
+        | (dict.fromkeys(("ttft_s", "e2e_s"), "reported_with_empties") if silent else {}),
         dropped=dropped,
         cautions=[*said, *cautions],
         clock_offset_s=0.0,
@@ -255,9 +277,13 @@ def _with_status(
     return columns
 
 
-def _phases(
-    columns: dict[str, Any], facts: Mapping[str, Any], benchmark: Mapping[str, Any]
-) -> None:
+def _phases(columns: dict[str, Any], facts: dict[str, Any], benchmark: Mapping[str, Any]) -> None:
+    """Mark warm-up and cool-down, and give the duration of what is left.
+
+    A request that reaches over the edge of the tool's window stays: to cut by completion would drop
+    the longer ones. The duration must then be that of the requests that stay; over the shorter
+    window their tokens would be a rate that never was.
+    """
     start, end = facts["measure_start_s"], facts["measure_end_s"]
     phase = np.full(len(columns["start_s"]), "main", dtype=object)
     if start is not None and benchmark.get("warmup_duration"):
@@ -265,20 +291,46 @@ def _phases(
     if end is not None and benchmark.get("cooldown_duration"):
         phase[columns["start_s"] > end + _EDGE_S] = "cooldown"
     columns["phase"] = list(phase)
+    cut = benchmark.get("warmup_duration") or benchmark.get("cooldown_duration")
+    kept = phase == "main"
+    if cut and facts["duration_s"] is not None and kept.any():
+        ends = np.where(np.isnan(columns["end_s"]), columns["last_token_s"], columns["end_s"])[kept]
+        starts = columns["start_s"][kept]
+        if np.isfinite(ends).any() and np.isfinite(starts).any():
+            facts["duration_s"] = float(np.nanmax(ends) - np.nanmin(starts))
 
 
 def _read_first_form(
-    document: Document, level: Any, part: str, where: str, options: ReadOptions
+    document: Document,
+    level: Any,
+    args: Mapping[str, Any],
+    part: str,
+    where: str,
+    options: ReadOptions,
 ) -> Run:
-    """Read one level of a 0.1 report, whose first-token time is a duration."""
+    """Read one level of a 0.1 report, whose first-token time is a duration.
+
+    It asks for no usage and counts the events before the one that says why the text ended: the
+    role chunk at the head of a chat stream is one of them.
+    """
     level = mapping(level)
     results = [mapping(item) for item in level.get("results") or []]
     failed = [mapping(item) for item in level.get("errors") or []]
     rows = [*results, *failed]
     start = floats([row.get("start_time") for row in rows], f"{where}: start_time")
     ttft = floats([row.get("first_token_time") for row in rows], f"{where}: first_token_time")
+    counted = integers(
+        [row.get("output_token_count") for row in rows], f"{where}: output_token_count"
+    )
     lists = [mapping(row.get("decode_times")).get("data") or [] for row in rows]
     gaps = Gaps.from_lists(lists, "chunk", f"{where}: decode_times")
+    n_events = gaps.lengths
+    roles = split_gaps(gaps, ttft, counted, chat=True)[2]
+    if roles:
+        # What nearly all streams show the server does in all: here no usage tells one by one.
+        gaps, ttft, roles, _ = split_gaps(gaps, ttft, gaps.lengths, chat=True)
+    output = counted - (n_events - gaps.lengths)
+    said = [caution(code, n=n, n_rows=len(rows)) for code, n in roles.items()]
     errors = [None] * len(results) + [str(row.get("message") or "error") for row in failed]
     mode = level.get("mode")
     rate = level.get("rate")
@@ -294,27 +346,30 @@ def _read_first_form(
             "input_tokens": integers(
                 [row.get("prompt_token_count") for row in rows], f"{where}: prompt_token_count"
             ),
-            "output_tokens": integers(
-                [row.get("output_token_count") for row in rows], f"{where}: output_token_count"
-            ),
+            "output_tokens": output,
             "request_id": [mapping(row.get("request")).get("id") for row in rows],
-            "n_chunks": gaps.lengths + 1.0,
+            "n_chunks": np.where(np.isnan(ttft), np.nan, gaps.lengths + 1.0),
         },
         info={
             "tool": "guidellm",
             "tool_version": options.client_version,
-            "load_kind": {"synchronous": "sync", "throughput": "burst"}.get(str(mode), "poisson"),
+            "model_id": text(args.get("model")),
+            "tokenizer_id": text(args.get("tokenizer")),
+            "load_kind": {"synchronous": "sync", "throughput": "burst"}.get(
+                str(mode), "constant" if args.get("mode") == "constant" else "poisson"
+            ),
             "rate_rps": rate if mode == "asynchronous" else None,
             "rate_unbounded": mode != "asynchronous",
             "max_concurrency": 1 if mode == "synchronous" else None,
             "streaming": True,
-            "ttft_def": "first_content",
+            "ttft_def": "first_content" if roles.get("role_chunk") else "first_event",
             "e2e_def": "last_token",
             "token_time_source": "gaps",
-            "output_tokens_source": "retokenised",
-            "unverified": True,
+            "output_tokens_source": "chunk_count",
         },
         gaps=gaps,
         errors=errors,
+        dropped=roles,
+        cautions=said,
         clock_offset_s=0.0,
     )

@@ -75,7 +75,6 @@ def level_facts(
         "warmup_policy": "marked by window" if new_form else "left out by the tool",
         "requested_input_tokens": asked_in,
         "requested_output_tokens": asked_out,
-        "unverified": (new_form and not modern) or None,
     }, said
 
 

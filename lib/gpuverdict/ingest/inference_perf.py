@@ -1,4 +1,4 @@
-"""inference-perf request records (`per_request_lifecycle_metrics.json`), all three layouts.
+"""inference-perf request records (`per_request_lifecycle_metrics.json`), seen of 0.1 to 0.7.
 
 The list carries neither stage nor load: stages are recovered from the stage files beside it, from
 the sizes given by the campaign, or from the pauses between them. Times are monotonic. Chunk times
@@ -8,6 +8,7 @@ are preferred to token times, because all tokens of a chunk get one stamp.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,6 +21,7 @@ from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.columns import error_kinds
 from gpuverdict.ingest.gaps import Gaps, chunk_cautions
+from gpuverdict.ingest.inference_perf_events import clean_stamps
 from gpuverdict.ingest.inference_perf_stage import reported_figures, stage_facts
 from gpuverdict.ingest.values import first_known, mapping, number, text
 from gpuverdict.schema import Run
@@ -30,6 +32,13 @@ __all__ = ["read", "why_not"]
 _KEYS = ("start_time", "end_time", "info", "error")
 # Stages are a pause apart in which nothing is in flight; the tool's default is one second.
 _PAUSE_S = 0.9
+_SAID = {
+    "token_twice": "tokens_counted_twice",
+    "blank_line": "blank_lines_stamped",
+    "role_chunk": "role_chunk",
+    "usage_event": "usage_event",
+    "unlike": "token_times_differ",
+}
 
 
 def why_not(document: Document, options: ReadOptions) -> str | None:
@@ -58,8 +67,7 @@ class _Rows:
     chunks: list[float | None] = field(default_factory=list)
     gaps: list[list[float]] = field(default_factory=list)
     errors: list[str | None] = field(default_factory=list)
-    n_paired: int = 0
-    n_unlike: int = 0
+    n_by_reason: Counter[str] = field(default_factory=Counter)
     n_same_stamp: int = 0
     n_chunked: int = 0
 
@@ -82,10 +90,11 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     stages, more = _assign(rows, files, options, document.name)
     kind = "chunk" if rows.n_chunked or not rows.n_same_stamp else "token_same_stamp"
     said: list[Caution] = [*records.cautions, *more]
-    if rows.n_paired:
-        said.append(caution("tokens_counted_twice", n=rows.n_paired))
-    if rows.n_unlike:
-        said.append(caution("token_times_differ", n=rows.n_unlike, n_rows=len(rows.start)))
+    counts = rows.n_by_reason
+    for reason, code in _SAID.items():
+        if counts[reason]:
+            said.append(caution(code, n=counts[reason], n_rows=len(rows.start)))
+    left_out = {reason: counts[reason] for reason in ("role_chunk", "usage_event")}
     runs = []
     for index, members in enumerate(stages):
         stage = files.get(index, {})
@@ -98,7 +107,9 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
                 kind=kind,
                 facts=stage_facts(stage, config, index, options),
                 reported=reported_figures(stage),
-                dropped={**records.dropped, "non_object": n_odd} if index == 0 else {},
+                dropped=(
+                    {**records.dropped, **left_out, "non_object": n_odd} if index == 0 else {}
+                ),
                 cautions=said,
             )
         )
@@ -137,20 +148,16 @@ def _collect(listed: Sequence[Any], name: str) -> tuple[_Rows, int]:
         rows.sources.append(
             None if written is None else "usage" if counted is not None else "retokenised"
         )
-        _token_times(rows, tokens, chunks, written)
+        chat = '"messages"' in str(record.get("request"))
+        _token_times(rows, tokens, chunks, written, chat=chat)
     return rows, n_odd
 
 
 def _token_times(
-    rows: _Rows, tokens: list[float], chunks: list[float], written: float | None
+    rows: _Rows, tokens: list[float], chunks: list[float], written: float | None, *, chat: bool
 ) -> None:
-    n = len(tokens)
-    if written and n == 2 * written and tokens[0::2] == tokens[1::2]:
-        # Each token stands there twice: a special token was counted again in every chunk.
-        rows.n_paired += 1
-        tokens = tokens[0::2]
-    elif written and n and n != written:
-        rows.n_unlike += 1
+    tokens, why = clean_stamps(tokens, written, chat=chat)
+    rows.n_by_reason.update(why)
     times = tokens or chunks
     if not times:
         rows.first.append(None)
@@ -240,6 +247,11 @@ def _stage_run(
         explained=dict.fromkeys(
             ("e2e_s", "ttft_s", "requests_per_s", "output_tokens_per_s", "itl_s"),
             "reported_other_definition",
+        )
+        | (
+            {"tpot_s": "reported_other_definition"}
+            if {"blank_line", "usage_event", "role_chunk", "token_twice"} & set(rows.n_by_reason)
+            else {}
         ),
         dropped=dropped,
         cautions=said,

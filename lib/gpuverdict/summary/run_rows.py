@@ -99,7 +99,8 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
     finished = ok
     if window.kind == "steady":
         finished = ok.filter(pl.coalesce("last_token_s", "end_s") <= window.end_s)
-    finished_tokens = None if sampled else float(finished["output_tokens"].sum())
+    uncounted = finished.height and finished["output_tokens"].null_count() == finished.height
+    finished_tokens = None if sampled or uncounted else float(finished["output_tokens"].sum())
     rows.append(rate("output_tokens_per_s_finished_only", finished_tokens, finished.height))
     duration = run.info.get("duration_s")
     main = run.requests.filter(pl.col("phase") == "main")

@@ -182,6 +182,39 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "TTFT 已顺延该间隔，且该间隔不计入 ITL。",
         ),
     },
+    "blank_lines_stamped": {
+        "en": (
+            "In {n} of {n_rows} requests each event was stamped twice, for its line and for the blank "
+            "line after it; the first stamp was kept.",
+            "The tool's own TPOT and ITL count both; newer versions do not.",
+        ),
+        "zh": (
+            "{n_rows} 个请求中有 {n} 个的每个事件被记了两次时间（数据行与其后的空行），只保留第一个。",
+            "工具自报的 TPOT 和 ITL 两者都计；新版本已无此问题。",
+        ),
+    },
+    "usage_event": {
+        "en": (
+            "In {n} of {n_rows} requests the last event was no token but the usage; the last token is "
+            "the event before it.",
+            "That gap was left out of ITL and of the decode time.",
+        ),
+        "zh": (
+            "{n_rows} 个请求中有 {n} 个的最后事件是 usage 而非 token；末 token 取其前一个事件。",
+            "该间隔不计入 ITL 和 decode 时间。",
+        ),
+    },
+    "usage_or_recount": {
+        "en": (
+            "The log does not say whether its token counts are the server's usage or a recount of the "
+            "text by the tokenizer {tokenizer}.",
+            "They are the usage if the server sends it: check that it does.",
+        ),
+        "zh": (
+            "日志未说明 token 数取自服务端 usage 还是用 tokenizer {tokenizer} 对文本重新计数。",
+            "服务端返回 usage 时即为 usage，请确认。",
+        ),
+    },
     "completed_differs": {
         "en": (
             "The tool counts {reported} completed requests, the rows say {recomputed}.",
@@ -219,6 +252,17 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "zh": (
             "工具的 {metric} {statistic} 为 {reported:.6g}，重算为 {recomputed:.6g}：其将空 role 块计为一个 token。",
             "我们的计算从首个内容块开始。",
+        ),
+    },
+    "reported_with_usage_event": {
+        "en": (
+            "The tool's {metric} {statistic} is {reported:.6g}, ours {recomputed:.6g}: it counts the "
+            "usage event as a token.",
+            "Ours ends at the last token.",
+        ),
+        "zh": (
+            "工具的 {metric} {statistic} 为 {reported:.6g}，重算为 {recomputed:.6g}：其将 usage 事件计为一个 token。",
+            "我们的计算止于末 token。",
         ),
     },
     "reported_with_ttft_in_gaps": {

@@ -1,0 +1,212 @@
+"""Every version of a tool that was run here: its log against the truth of the mock it talked to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.ingest.tool_recordings import DATA, Recording, own_ttfts_s, recordings
+
+from gpuverdict.files import ReadOptions
+from gpuverdict.recognise import read_run
+from gpuverdict.schema import REQUESTS, RUN_FIELDS, TOKEN_GAPS, Run, check
+from gpuverdict.summary import summarize
+
+ALL = list(recordings())
+_DIALECTS = {"evalscope": "evalscope", "guidellm": "guidellm", "inference-perf": "inference_perf",
+             "genai-perf": "genai_perf"}  # fmt: skip
+# A tool that ran by the clock, or went on beyond its last wanted row, has no row for the rest.
+_BY_CLOCK = {"seconds", "rates"}
+
+
+def runs_of(recording: Recording) -> list[Run]:
+    return read_run(recording.log)
+
+
+def main_rows(runs: list[Run]) -> pl.DataFrame:
+    return pl.concat([run.requests for run in runs]).filter(pl.col("phase") == "main")
+
+
+def codes(run: Run) -> set[str]:
+    return {item.code for item in run.cautions}
+
+
+def case(name: str) -> Recording:
+    return next(item for item in ALL if str(item) == name)
+
+
+def open_ended(recording: Recording) -> bool:
+    return recording.case in _BY_CLOCK or recording.tool == "genai-perf"
+
+
+def test_recordings_are_here() -> None:
+    assert len({item.tool for item in ALL}) == len(_DIALECTS)
+    assert {folder.name for folder in DATA.iterdir() if folder.is_dir()} == {
+        f"{item.tool}-{item.version}" for item in ALL
+    }
+
+
+@pytest.mark.parametrize("recording", ALL, ids=str)
+def test_log_is_recognised_and_verified(recording: Recording) -> None:
+    for run in runs_of(recording):
+        assert run.info["source_format"] == _DIALECTS[recording.tool]
+        assert set(run.info) == set(RUN_FIELDS)
+        check(run.requests, REQUESTS)
+        check(run.gaps, TOKEN_GAPS)
+        assert not run.info["unverified"]
+        # A difference from the tool's own figure that nobody can explain would be a wrong reading.
+        assert not {"reported_differs", "gaps_do_not_add_up", "impossible_times"} & codes(run)
+        ok = run.requests.filter(pl.col("status") == "ok")
+        for name in ("ttft_s", "e2e_s", "tpot_s"):
+            assert (ok[name].drop_nulls() > 0).all()
+
+
+@pytest.mark.parametrize("recording", ALL, ids=str)
+def test_rows_by_status_and_tokens_are_the_servers(recording: Recording) -> None:
+    rows, ends = main_rows(runs_of(recording)), recording.ends()
+    counts = Counter(rows["status"])
+    if open_ended(recording):
+        assert 0.5 * ends["ok"] < counts["ok"] <= ends["ok"]
+        return
+    assert counts["ok"] == ends["ok"]
+    if recording.tool in ("guidellm", "aiperf") and recording.version in ("0.1.0",):
+        assert counts["error"] == ends["error"] + ends["empty"]
+    else:
+        assert counts["error"] + counts["empty"] == ends["error"] + ends["empty"]
+    ok = rows.filter(pl.col("status") == "ok")
+    assert Counter(ok["output_tokens"]) == Counter(
+        row["output_tokens"] for row in recording.finished()
+    )
+
+
+@pytest.mark.parametrize("recording", ALL, ids=str)
+def test_ttft_is_the_files_own(recording: Recording) -> None:
+    rows = main_rows(runs_of(recording))
+    ok = rows.filter(pl.col("status") == "ok")
+    if recording.case == "nostream":
+        assert ok["ttft_s"].null_count() == ok.height > 0
+        return
+    assert sorted(ok["ttft_s"]) == pytest.approx(sorted(own_ttfts_s(recording)), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [item for item in ALL if item.case not in ("nostream", "chunk4", "seconds")],
+    ids=str,
+)
+def test_medians_are_near_the_servers(recording: Recording) -> None:
+    rows = main_rows(runs_of(recording))
+    ok = rows.filter(pl.col("status") == "ok")
+    # On the same machine the client is some milliseconds late, never early.
+    assert -2e-3 < ok["ttft_s"].median() - recording.ttft_s() < 20e-3
+    if recording.tool == "genai-perf":
+        assert ok["tpot_s"].null_count() == ok.height
+        return
+    truth = sorted(recording.tpots_s())
+    assert ok["tpot_s"].median() == pytest.approx(truth[len(truth) // 2], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [item for item in ALL if item.tool in ("evalscope", "inference-perf") and item.case == "mixed"],
+    ids=str,
+)
+def test_no_gap_stands_for_a_role_chunk_a_usage_event_or_a_blank_line(recording: Recording) -> None:
+    (run,) = runs_of(recording)
+    ok = run.requests.filter(pl.col("status") == "ok")
+    joined = ok.join(run.gaps, on="request_index")
+    assert joined.height == ok.height == 20 or recording.version == "0.6.0"
+    assert (joined["gaps_s"].list.len() == joined["output_tokens"] - 1).all()
+    span = joined["last_token_s"] - joined["first_token_s"]
+    assert ((joined["gaps_s"].list.sum() - span).abs() < 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "ttft_def", "said"),
+    [
+        ("evalscope-0.17.1/mixed", "first_content", {"role_chunk", "usage_event"}),
+        ("evalscope-1.0.2/mixed", "first_content", {"role_chunk", "usage_event"}),
+        ("evalscope-1.0.2/levels", "first_event", {"usage_event"}),
+        ("evalscope-1.6.0/mixed", "first_content", {"role_chunk"}),
+        ("evalscope-1.14.1/mixed", "first_content_or_reasoning", set()),
+        ("evalscope-1.14.1/chunk4", "first_content_or_reasoning", {"several_tokens_a_chunk"}),
+        ("guidellm-0.1.0/sync", "first_content", {"role_chunk"}),
+        ("guidellm-0.6.0/mixed", "first_content", set()),
+        ("inference-perf-0.1.1/mixed", "first_content", {"blank_lines_stamped", "usage_event"}),
+        ("inference-perf-0.2.0/mixed", "first_content", {"blank_lines_stamped", "usage_event"}),
+        ("inference-perf-0.3.0/mixed", "first_content", {"usage_event"}),
+        ("inference-perf-0.6.0/mixed", "first_content", set()),
+        ("genai-perf-0.0.8/chat", "first_content", {"tokens_unknown"}),
+    ],
+)
+def test_definitions_in_force(name: str, ttft_def: str, said: set[str]) -> None:
+    run = runs_of(case(name))[0]
+    assert run.info["ttft_def"] == ttft_def
+    about_events = {"role_chunk", "usage_event", "blank_lines_stamped", "several_tokens_a_chunk",
+                    "tokens_unknown"}  # fmt: skip
+    assert codes(run) & about_events == said
+
+
+def test_evalscope_does_not_say_whose_count_it_is() -> None:
+    run = runs_of(case("evalscope-1.14.1/nousage"))[0]
+    assert "usage_or_recount" in codes(run)
+    assert set(run.requests["output_tokens_source"]) == {None}
+
+
+def test_evalscope_takes_the_end_of_what_failed() -> None:
+    (run,) = runs_of(case("evalscope-1.14.1/mixed"))
+    failed = run.requests.filter(pl.col("status") == "error")
+    assert (failed["end_s"] > failed["start_s"]).all()
+    # Version 1.6 writes a zero there: it is no time.
+    (older,) = runs_of(case("evalscope-1.6.0/mixed"))
+    assert older.requests.filter(pl.col("status") == "error")["end_s"].null_count() > 0
+
+
+def test_evalscope_version_decides_the_clock_where_its_arguments_are_missing(
+    tmp_path: Path,
+) -> None:
+    source = case("evalscope-1.14.1/levels").log
+    alone = tmp_path / source.name
+    alone.write_bytes(source.read_bytes())
+    assert read_run(alone)[0].info["ttft_def"] == "unknown"
+    for version, found in (("1.14.1", "first_content_or_reasoning"), ("1.10.0", "first_event")):
+        (run,) = read_run(alone, ReadOptions(client_version=version))
+        assert run.info["ttft_def"] == found
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.4", "0.6.0"])
+def test_guidellm_throughput_with_warmup_is_that_of_the_server(version: str) -> None:
+    recording = case(f"guidellm-{version}/seconds")
+    (run,) = runs_of(recording)
+    rows = [row for row in recording.truth() if row["t_first"]]
+    span = max(row["t_last"] for row in rows) - min(row["t_first"] for row in rows)
+    truth = sum(row["output_tokens"] for row in rows) / span
+    frame = summarize(run)
+    ours = frame.query("metric == 'output_tokens_per_s'").value.iloc[0]
+    # Over the tool's shorter window the tokens of straddling requests gave 1.6 times as much.
+    assert ours == pytest.approx(truth, rel=0.15)
+
+
+def test_guidellm_json_and_yaml_of_one_run_read_alike() -> None:
+    (first,), (second,) = (runs_of(case(f"guidellm-0.6.0/{name}")) for name in
+                           ("mixed", "mixed-yaml"))  # fmt: skip
+    drop = ["run_id"]
+    assert first.requests.drop(drop).equals(second.requests.drop(drop))
+
+
+def test_genai_perf_agrees_with_its_own_summary() -> None:
+    recording = case("genai-perf-0.0.8/chat")
+    (run,) = runs_of(recording)
+    (summary,) = read_run(recording.log.parent / "profile_export_genai_perf.json")
+    ok = run.requests.filter(pl.col("status") == "ok")
+    for metric in ("ttft_s", "e2e_s"):
+        own = summary.info["reported"][f"{metric}.mean"]
+        assert ok[metric].mean() == pytest.approx(own, rel=1e-3 if metric == "ttft_s" else 0.01)
+
+
+def test_unknown_token_counts_give_no_rate() -> None:
+    (run,) = runs_of(case("genai-perf-0.0.8/chat"))
+    frame = summarize(run).query("metric == 'output_tokens_per_s_finished_only'")
+    assert frame.value.isna().all()
