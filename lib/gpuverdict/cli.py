@@ -101,9 +101,11 @@ def inspect(
     Example: gpuverdict inspect data/h200/card-a-bf16 --json
     """
     from gpuverdict.files import ReadOptions
-    from gpuverdict.inspection import draft_campaign, inspect_paths, inspection_text
+    from gpuverdict.inspection import inspect_paths, inspection_text
 
     if campaign:
+        from gpuverdict.draft import draft_campaign
+
         for path in paths:
             print(draft_campaign(path))
         return

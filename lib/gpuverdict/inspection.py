@@ -1,16 +1,13 @@
 """What each file is: dialect, version, runs, rows by status, definitions in force, cautions.
 
-The answer to `gpuverdict inspect`, as plain values for `--json` and as text for a person, and the
-draft of a `campaign.yaml` for a folder nobody has described yet.
+The answer to `gpuverdict inspect`, as plain values for `--json` and as text for a person.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +21,17 @@ from gpuverdict.schema import Run, Trace, run_level
 from gpuverdict.telemetry.server_requests import UNVERIFIED
 from gpuverdict.text import sentence
 
-__all__ = ["draft_campaign", "inspect_paths", "inspection_text", "propose_columns"]
+__all__ = ["inspect_paths", "inspection_text", "propose_columns"]
 
 _DEFINITIONS = ("ttft_def", "e2e_def", "gap_kind", "output_tokens_source", "token_time_source",
                 "clock", "t0_quality")  # fmt: skip
+_FACTS = ("tool", "tool_version", "engine", "engine_version", "precision", "kv_dtype", "tp")
 _COUNTS = ("n_rows", "n_ok", "n_error", "n_cancelled", "n_incomplete", "n_empty")
 # What a folder of measurements also holds and nobody measured.
 _NOT_LOGS = {".md", ".html", ".png", ".svg", ".pdf", ".ipynb", ".py", ".sh", ".parquet.tmp"}
-_SKIPPED_FOLDERS = {".git", ".venv", "__pycache__", ".gpuverdict", "reports"}
-# Runs of one stream that ask for so few tokens measure prefill.
-_PROBE_TOKENS = 8
+_SKIPPED_FOLDERS = {".git", ".venv", "__pycache__", ".gpuverdict"}
+# A folder of a rendered report, whatever it is called: inference-perf writes its logs to `reports`.
+_RENDERED = {"verdicts.json", "state.json"}
 _SWEEP_LEFTOVER = re.compile(r"(^warmup\.json$)|(\.failure\.json$)")
 
 
@@ -77,6 +75,9 @@ def _walk(folder: Path) -> list[Path]:
     found: list[Path] = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS and f[:1] != ".")
+        if _RENDERED & set(names):
+            folders.clear()
+            continue
         sweep = any(re.fullmatch(r"run=\d+\.json(\.gz)?", name) for name in names)
         for name in sorted(names):
             if name[:1] == "." or Path(name).suffix.lower() in _NOT_LOGS:
@@ -161,6 +162,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         "model_id": info["model_id"],
         "requested_input_tokens": info["requested_input_tokens"],
         "requested_output_tokens": info["requested_output_tokens"],
+        "facts": {name: info[name] for name in _FACTS},
         "definitions": {name: info[name] for name in _DEFINITIONS},
         "dropped": dict(info["dropped"] or {}),
         "unverified": bool(info["unverified"]),
@@ -250,137 +252,3 @@ def _caution_lines(cautions: Sequence[Mapping[str, str]]) -> list[str]:
 def _printable(text: Any) -> str:
     # Names and texts of logs may hold control characters that would steer a terminal.
     return "".join(ch if ch.isprintable() else "?" for ch in str(text))
-
-
-@dataclass(slots=True)
-class _Found:
-    """What a sub-folder holds, for the draft of its arm."""
-
-    logs: list[tuple[str, dict[str, Any]]]
-    traces: list[str]
-    inventory: list[str]
-    gpus: dict[str, str | None]
-    metrics: list[str]
-
-
-def draft_campaign(folder: str | Path, options: ReadOptions | None = None) -> str:
-    """Draft a `campaign.yaml` for a folder: one arm for each sub-folder that holds logs.
-
-    What no log says stands there as a comment to be filled in.
-
-    Raises
-    ------
-    LogFormatError
-        For something that is no folder, or a folder without a readable log.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise LogFormatError(folder, found="no folder", expected="a folder of logs and traces")
-    arms = _sorted_finds(folder, inspect_paths([folder], options)["files"])
-    if not arms:
-        raise LogFormatError(folder, found="no readable benchmark log", expected="at least one")
-    runs = [run for found in arms.values() for _, row in found.logs for run in row["runs"]]
-    lines = [
-        f"# {sentence('draft_save')}",
-        f"campaign: {_scalar(folder.resolve().name or 'campaign')}",
-        f"title: {_scalar(sentence('draft_title'))}",
-        f"# time_zone: UTC   # {sentence('draft_time_zone')}",
-        *_draft_workload(runs),
-        "arms:",
-    ]
-    for name, found in arms.items():
-        lines.extend(_draft_arm(name, found))
-    names = list(arms)
-    if len(names) > 1:
-        lines.append("comparisons:")
-        lines.append(f"  - {{baseline: {_scalar(names[0])}, candidate: {_scalar(names[1])}}}")
-    else:
-        lines.append(f"# comparisons: {sentence('draft_one_arm')}")
-    return "\n".join(lines) + "\n"
-
-
-def _sorted_finds(folder: Path, files: Sequence[dict[str, Any]]) -> dict[str, _Found]:
-    groups: dict[str, _Found] = defaultdict(lambda: _Found([], [], [], {}, []))
-    for row in files:
-        relative = Path(row["path"].partition("!")[0]).relative_to(folder).as_posix()
-        arm = relative.partition("/")[0] if "/" in relative else "arm"
-        if row["dialect"] is None:
-            continue
-        if "runs" in row:
-            groups[arm].logs.append((relative, row))
-        elif row["kind"] == "trace":
-            groups[arm].traces.append(relative)
-        elif row["kind"] == "inventory":
-            groups[arm].inventory.append(relative)
-            names = row.get("names") or [None] * len(row["gpus"])
-            if len(names) == len(row["gpus"]):
-                groups[arm].gpus |= dict(zip(row["gpus"], names, strict=True))
-        else:
-            groups[arm].metrics.append(relative)
-    return {name: found for name, found in groups.items() if found.logs}
-
-
-def _draft_workload(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    kinds = {next(iter(run["level"]), "") for run in runs if run["level"]}
-    load = "open" if kinds == {"rate_requests_per_s"} else "closed"
-    models = {run["model_id"] for run in runs} - {None}
-    model = _scalar(models.pop()) if len(models) == 1 else "model"
-    lengths = []
-    for key in ("input_tokens", "output_tokens"):
-        asked = [run[f"requested_{key}"] for run in runs if not _is_probe({"runs": [run]})]
-        if asked and asked[0] is not None and set(asked) == {asked[0]}:
-            lengths.append(f"{key}: {asked[0]}, ")
-    comment = "" if len(lengths) == 2 else f"   # {sentence('draft_workload')}"
-    return [
-        f"model: {{name: {model}}}   # {sentence('draft_model')}",
-        f"workload: {{{''.join(lengths)}load: {load}}}{comment}",
-    ]
-
-
-def _draft_arm(name: str, found: _Found) -> list[str]:
-    lines = [f"  {_scalar(name)}:"]
-    gpu = next((name for name in found.gpus.values() if name), None)
-    comment = "" if gpu else f"   # {sentence('draft_gpu')}"
-    lines.append(f"    gpu: {_scalar(gpu or 'A100 80GB PCIe')}{comment}")
-    lines.append(f"    gpus: {max(1, len(found.gpus))}")
-    records = {path for path, row in found.logs if any(run["n_rows"] for run in row["runs"])}
-    # A summary beside its records is the same run twice.
-    kept = [(path, row) for path, row in found.logs if path in records or not records]
-    probes = [path for path, row in kept if _is_probe(row)]
-    main = [(path, row) for path, row in kept if path not in probes] or kept
-    several = any(len(row["runs"]) > 1 for _, row in main)
-    role = "sweeps" if several else "files"
-    lines.append(f"    {role}: [{', '.join(_scalar(path) for path, _ in main)}]")
-    if len(main) < len(kept):
-        lines.append(f"    prefill_probe: [{', '.join(map(_scalar, probes))}]")
-    for key, listed in (
-        ("traces", found.traces),
-        ("inventory", found.inventory),
-        ("server_metrics", found.metrics),
-    ):
-        if listed:
-            lines.append(f"    {key}: [{', '.join(_scalar(path) for path in listed)}]")
-    lines.append(f"    engine: vllm   # {sentence('draft_engine')}")
-    lines.append("    precision: bf16")
-    return lines
-
-
-def _is_probe(row: Mapping[str, Any]) -> bool:
-    """Say whether a file probes prefill alone: one stream, hardly any output."""
-    return bool(row["runs"]) and all(
-        run["level"] == {"concurrency": 1}
-        and run["requested_output_tokens"] is not None
-        and run["requested_output_tokens"] <= _PROBE_TOKENS
-        for run in row["runs"]
-    )
-
-
-_PLAIN = re.compile(r"[A-Za-z][\w./@+-]*(?: [\w./@+-]+)*")
-_YAML_WORDS = {"yes", "no", "true", "false", "null", "on", "off", "y", "n"}
-
-
-def _scalar(text: str) -> str:
-    text = _printable(text)
-    if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -11,7 +11,6 @@ import pytest
 from tests.batch.campaigns import ROOT, run
 
 from gpuverdict.campaign import read_campaign
-from gpuverdict.inspection import draft_campaign
 
 CLIENTS = ROOT.parent / "shared" / "data" / "clients"
 needs_clients = pytest.mark.skipif(not CLIENTS.is_dir(), reason="the client logs are not here")
@@ -78,24 +77,3 @@ def test_the_template_says_which_lines_to_edit(tmp_path: Path) -> None:
         assert marked.count(key) == 2, key
     assert {"campaign", "name", "input_tokens", "output_tokens", "runs_per_arm"} <= set(marked)
     read_campaign(tmp_path / "mine")
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        ROOT / "data" / "h200",
-        ROOT / "data" / "h200" / "starts",
-        ROOT / "data" / "h200" / "card-a-bf16",
-        *(CLIENTS / name for name in ("vllm-bench-0.32.0", "sglang-0.4.6.post5", "guidellm-0.8.1")),
-    ],
-    ids=lambda p: p.name,
-)
-def test_a_draft_validates(tmp_path: Path, folder: Path) -> None:
-    if not folder.is_dir():
-        pytest.skip("the client logs are not here")
-    draft = draft_campaign(folder)
-    path = tmp_path / "campaign.yaml"
-    path.write_text(draft, encoding="utf-8")
-    campaign = read_campaign(path)
-    assert campaign.arms
-    assert draft.startswith("#")

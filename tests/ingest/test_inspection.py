@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases.log_numbers import vllm_result
 
-from gpuverdict.campaign import read_campaign
 from gpuverdict.errors import LogFormatError
-from gpuverdict.inspection import draft_campaign, inspect_paths, inspection_text
+from gpuverdict.inspection import inspect_paths, inspection_text
 
 H200 = Path(__file__).resolve().parents[2] / "data" / "h200"
 RUN_KEYS = {"run_id", "n_rows", "n_ok", "n_error", "n_cancelled", "n_incomplete", "n_empty",
@@ -81,37 +79,3 @@ def test_text_for_a_person_in_both_languages(tmp_path: Path) -> None:
     assert "1 ok, 1 error" in english
     assert "成功 1，错误 1" in chinese
     assert "\x1b" not in english + chinese
-
-
-def test_draft_of_the_sample_is_a_campaign(tmp_path: Path) -> None:
-    folder = tmp_path / "my logs"
-    for arm in ("card-a-bf16", "card-b-bf16"):
-        (folder / arm).mkdir(parents=True)
-        for name in ("guidellm-r1.json.gz", "guidellm-r2.json.gz", "prefill-isl512.json.gz",
-                     "nvidia-smi-query.csv.gz", "nvidia-smi-L.txt"):  # fmt: skip
-            shutil.copy(H200 / arm / name, folder / arm / name)
-    text = draft_campaign(folder)
-    # The catalogue knows this card by its form; the inventory's name does not tell it.
-    (folder / "campaign.yaml").write_text(text.replace("NVIDIA H200", "H200 SXM"))
-    campaign = read_campaign(folder / "campaign.yaml")
-    assert list(campaign.arms) == ["card-a-bf16", "card-b-bf16"]
-    assert campaign.workload is not None
-    assert (campaign.workload.input_tokens, campaign.workload.output_tokens) == (512, 128)
-    arm = campaign.arms["card-a-bf16"]
-    assert arm.sweeps == ("card-a-bf16/guidellm-r1.json.gz", "card-a-bf16/guidellm-r2.json.gz")
-    assert arm.prefill_probe == ("card-a-bf16/prefill-isl512.json.gz",)
-    assert arm.traces == ("card-a-bf16/nvidia-smi-query.csv.gz",)
-
-
-def test_draft_of_a_flat_folder_has_one_arm(tmp_path: Path) -> None:
-    for level in (1, 8):
-        (tmp_path / f"c{level}.json").write_text(result(max_concurrency=level))
-    text = draft_campaign(tmp_path)
-    assert "  arm:" in text
-    assert "files: [c1.json, c8.json]" in text
-    assert "# comparisons:" in text
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(LogFormatError, match="no readable benchmark log"):
-        draft_campaign(tmp_path / "empty")
-    with pytest.raises(LogFormatError, match="no folder"):
-        draft_campaign(tmp_path / "c1.json")

@@ -17,11 +17,13 @@ from gpuverdict.campaign.keys import (
     ModelSpec,
     Workload,
 )
+from gpuverdict.campaign.placeholder import PLACEHOLDER
 from gpuverdict.campaign.reading import find_comparison, read_campaign
 from gpuverdict.campaign.retest import earlier_arms
 from gpuverdict.campaign.table import key_table
 
 __all__ = [
+    "PLACEHOLDER",
     "Arm",
     "Campaign",
     "ComparisonSpec",

@@ -17,6 +17,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 
 from gpuverdict.campaign.keys import OVERRIDES, Arm, Campaign, ComparisonSpec
+from gpuverdict.campaign.placeholder import refuse_placeholders
 from gpuverdict.campaign.retest import with_earlier_arms
 from gpuverdict.campaign.table import known_keys
 from gpuverdict.errors import CampaignError, ParameterError
@@ -75,6 +76,7 @@ def read_campaign(path: str | Path) -> Campaign:
         raise CampaignError(
             path, found="no mapping at the top", expected="keys such as `campaign:`"
         )
+    refuse_placeholders(path, raw)
     for reserved in ("root", "path", "read_from"):
         if reserved in raw:
             raise CampaignError(

@@ -15,6 +15,7 @@ from gpuverdict.text import (
     comparison,
     devices,
     diagnosis,
+    draft,
     logs,
     phases,
     report,
@@ -39,6 +40,7 @@ for _area in (
     capacity,
     report,
     server,
+    draft,
 ):
     for _code, _languages in _area.SENTENCES.items():
         if _code in SENTENCES:

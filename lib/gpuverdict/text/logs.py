@@ -490,34 +490,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("  An unknown table. Check this map and give it as columns: in campaign.yaml:", ""),
         "zh": ("  未知表格。请核对以下映射，并在 campaign.yaml 中以 columns: 写明：", ""),
     },
-    "draft_save": {
-        "en": ("Save this as campaign.yaml in the folder; correct what the comments name.", ""),
-        "zh": ("将此内容保存为该文件夹中的 campaign.yaml，并更正注释指出的各项。", ""),
-    },
-    "draft_title": {
-        "en": ("Say in one line what is compared", ""),
-        "zh": ("用一句话说明比较的内容", ""),
-    },
-    "draft_time_zone": {
-        "en": ("zone of the trace's time stamps, if they have none", ""),
-        "zh": ("采样时间戳没有时区时，填写其时区", ""),
-    },
-    "draft_model": {
-        "en": ("add parameters, weight_bits, layers, kv_heads, head_dim, kv_bits", ""),
-        "zh": ("补充 parameters、weight_bits、layers、kv_heads、head_dim、kv_bits", ""),
-    },
-    "draft_workload": {
-        "en": ("add input_tokens and output_tokens as asked for", ""),
-        "zh": ("补充请求的 input_tokens 与 output_tokens", ""),
-    },
-    "draft_gpu": {
-        "en": ("no inventory says which GPU this was: correct it", ""),
-        "zh": ("没有清单说明 GPU 型号：请更正", ""),
-    },
-    "draft_engine": {
-        "en": ("engine, engine_version and precision are in no log: correct both", ""),
-        "zh": ("engine、engine_version 与 precision 不在日志中：请更正", ""),
-    },
     "draft_one_arm": {
         "en": ("a comparison needs two arms; put the logs of each into a folder of its own", ""),
         "zh": ("比较需要两个 arm；请把各自的日志放入单独文件夹", ""),

@@ -1,0 +1,58 @@
+"""What a drafted campaign file has in place of a fact that no log holds, and its refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpuverdict.errors import CampaignError
+
+__all__ = ["PLACEHOLDER", "refuse_placeholders"]
+
+PLACEHOLDER = "FILL-IN"
+
+_EXPECTED = {
+    "gpu": "words that match one card of the catalogue, such as H200 SXM",
+    "gpus": "the number of GPUs",
+    "precision": "the precision of the weights, such as bf16",
+    "engine": "the serving engine, such as vllm",
+    "engine_version": "the engine's version (or no such line)",
+    "client_version": "the version of the load generator (or no such line)",
+    "time_zone": "an IANA zone such as UTC or Asia/Shanghai",
+    "name": "a label",
+    "title": "one line on what is compared",
+    "clock": "epoch or monotonic",
+}
+
+
+def refuse_placeholders(path: Path, raw: Any) -> None:
+    """Raise for the first value that was drafted and not filled in.
+
+    Raises
+    ------
+    CampaignError
+        Naming its key, and how many more there are.
+    """
+    found = list(_places(raw, ()))
+    if not found:
+        return
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    raise CampaignError(
+        f"{path.name}: {'.'.join(first)}",
+        found=f"the placeholder {PLACEHOLDER}{more}",
+        expected=_EXPECTED.get(first[-1], "what it was"),
+        remedy="no log says it; fill it in",
+    )
+
+
+def _places(value: Any, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if value == PLACEHOLDER:
+        yield at
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _places(inner, (*at, str(key)))
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _places(inner, (*at, str(number)))
