@@ -12,6 +12,7 @@ import pandas as pd
 from gpuverdict import figures, tables
 from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.case import Case, open_case
+from gpuverdict.errors import CampaignError
 from gpuverdict.figures import Plate
 from gpuverdict.measured import level_label
 from gpuverdict.schema import METRICS, STATISTICS
@@ -40,8 +41,18 @@ def explore(campaign: str | Path, *, lang: str = "en", store: str | Path | None 
     -------
     Explorer
         Shows itself as widgets in a notebook; `digest()` is the current view as text.
+
+    Raises
+    ------
+    CampaignError
+        When no arm has a run: there is nothing to choose from.
     """
-    return Explorer(open_case(campaign, store=store), lang=lang)
+    case = open_case(campaign, store=store)
+    if case.summary.frame.empty:
+        lost = case.measured.lost
+        raise CampaignError(campaign, found="no run that could be read", expected="one or more",
+                            remedy=lost[0].error if lost else "")  # fmt: skip
+    return Explorer(case, lang=lang)
 
 
 class Explorer:

@@ -43,6 +43,26 @@ def test_a_file_a_level_and_repeat(tmp_path: Path) -> None:
     assert not measured.lost
 
 
+def test_a_level_that_neither_log_nor_name_says_is_given_in_the_campaign(tmp_path: Path) -> None:
+    header = "request_index,status,start_s,first_token_s,last_token_s,end_s,input_tokens,"
+    rows = [f"{i},ok,{i}.0,{i}.1,{i}.9,{i}.9,8,9,usage" for i in range(12)]
+    (tmp_path / "home.csv").write_text("\n".join([f"{header}output_tokens,output_tokens_source",
+                                                  *rows]))  # fmt: skip
+    lost = opened(tmp_path, {"a": arm("a", files="home.csv")}).lost
+    assert [str(item.error).partition(", or give it")[2] for item in lost] == [
+        " as `files:` and `level:`"
+    ]
+    given = {"files": "home.csv", "level": 8}
+    measured = opened(tmp_path, {"a": arm("a", files=given)})
+    assert not measured.lost
+    assert places(measured) == [(8, 1)]
+    # The log's own word stands: what contradicts it is lost, with both numbers.
+    write(tmp_path / "a" / "said.json", streams=4)
+    given = {"files": "a/said.json", "level": 8}
+    lost = opened(tmp_path, {"a": arm("a", files=given)}).lost
+    assert "level 4 in the log and 8" in str(lost[0].error)
+
+
 def test_shared_start_keeps_sweeps_apart(tmp_path: Path) -> None:
     write_arm(tmp_path, "a", levels=(4, 8), n=12)
     write_arm(tmp_path, "b", levels=(4, 8), n=12)

@@ -63,8 +63,8 @@ def arm_inputs(campaign: Campaign, arm_name: str) -> tuple[list[InputFile], list
             if not matched:
                 missing.append(_nothing(campaign, key, pattern))
             found.extend(
-                InputFile(path=path, role=role, options=options, workload=workload, level=level,
-                          repeat=repeat, card=card)
+                InputFile(path=path, role=role, options=options, workload=workload,
+                          level=spec.level if level is None else level, repeat=repeat, card=card)
                 for path, level, repeat, card in matched
             )  # fmt: skip
     unique = {(f.role, f.workload, f.path): f for f in found}

@@ -52,6 +52,9 @@ class InputSpec(_Keys):
     files: StringList = Field(
         description="glob patterns; `{level}`, `{rate}`, `{batch}`, `{repeat}`, `{card}` are read"
     )
+    level: float | None = Field(
+        None, gt=0, description="concurrency or rate of these runs, where neither log nor name says"
+    )
     format: str | None = Field(None, description="dialect, when two accept a file")
     client_version: Label | None = Field(None, description="version of the tool that wrote the log")
     encoding: str | None = Field(None, description="such as `gb18030`, when it cannot be told")

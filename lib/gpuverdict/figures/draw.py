@@ -170,7 +170,7 @@ def draw_intervals(
     low, high = min([1 / (1 + margin), *known]), max([1 + margin, *known])
     ratio_axis(axes, max(low / 1.06, 1 / 16), min(high * 1.06, 16))
     axes.set_yticks(range(len(frame)), list(frame.name))
-    axes.set_ylim(len(frame) - 0.5, -0.5)
+    axes.set_ylim(max(len(frame), 1) - 0.5, -0.5)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -197,7 +197,8 @@ def draw_run_values(
     for number, arm in enumerate(arms):
         rows = frame[frame.arm == arm]
         shift = -0.16 if number == 0 else 0.16
-        place = rows.level.map(levels.index) + shift
+        # Of no rows at all the index would be text.
+        place = rows.level.map(levels.index).astype(float) + shift
         spread = (rows.groupby("level").cumcount() - 2) * 0.035
         colour = draw_arm_points(axes, rows.assign(x=place + spread, y=rows.value), arm, number)
         for level, value in rows.groupby("level").value.mean().items():

@@ -210,13 +210,14 @@ def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: 
         raise CampaignError(
             path, found="no level in the log or its name",
             expected="a concurrency or rate",
-            remedy=f"write {{level}} into the pattern of arms.{arm}.{entry.file.role}",
+            remedy=f"write {{level}} into the pattern of arms.{arm}.{entry.file.role}, "
+            "or give it as `files:` and `level:`",
         )  # fmt: skip
     stated = next(iter(level.values()))
     if named is not None and named != stated:
         raise CampaignError(
             path, found=f"level {stated:g} in the log and {named:g} in its name",
-            expected="one level", remedy="rename the file or correct the pattern",
+            expected="one level", remedy="rename the file, or correct the pattern or its `level:`",
         )  # fmt: skip
     return MeasuredRun(
         arm=arm, workload=entry.file.workload, level=level, repeat_no=0, sweep_id="",

@@ -149,6 +149,8 @@ def run_notebook(
                     str(notebook), str(output), parameters=given, kernel_name=KERNEL,
                     language="python", progress_bar=False, log_output=False,
                     request_save_on_cell_execute=True, start_timeout=120,
+                    # A kernel is interrupted before it ends, and would call that an error.
+                    extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
                     config=_transport(sockets if attempt < _TRIES - 1 else None),
                     kernel_manager_class=kernels.manager_class(),
                 )  # fmt: skip
