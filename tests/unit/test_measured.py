@@ -48,18 +48,18 @@ def test_a_level_that_neither_log_nor_name_says_is_given_in_the_campaign(tmp_pat
     rows = [f"{i},ok,{i}.0,{i}.1,{i}.9,{i}.9,8,9,usage" for i in range(12)]
     (tmp_path / "home.csv").write_text("\n".join([f"{header}output_tokens,output_tokens_source",
                                                   *rows]))  # fmt: skip
-    lost = opened(tmp_path, {"a": arm("a", files="home.csv")}).lost
+    lost = opened(tmp_path, {"a": arm("a", files="home.csv")}, comparisons=[]).lost
     assert [str(item.error).partition(", or give it")[2] for item in lost] == [
         " as `files:` and `level:`"
     ]
     given = {"files": "home.csv", "level": 8}
-    measured = opened(tmp_path, {"a": arm("a", files=given)})
+    measured = opened(tmp_path, {"a": arm("a", files=given)}, comparisons=[])
     assert not measured.lost
     assert places(measured) == [(8, 1)]
     # The log's own word stands: what contradicts it is lost, with both numbers.
     write(tmp_path / "a" / "said.json", streams=4)
     given = {"files": "a/said.json", "level": 8}
-    lost = opened(tmp_path, {"a": arm("a", files=given)}).lost
+    lost = opened(tmp_path, {"a": arm("a", files=given)}, comparisons=[]).lost
     assert "level 4 in the log and 8" in str(lost[0].error)
 
 
