@@ -206,7 +206,7 @@ RUN_FIELDS: tuple[str, ...] = (
     "t0_quality", "clock", "duration_s", "measure_start_s", "measure_end_s", "streaming",
     "spec_decode", "ttft_def", "e2e_def", "gap_kind", "token_time_source", "output_tokens_source",
     "warmup_policy", "reported", "warnings", "requested_input_tokens", "requested_output_tokens",
-    "unverified",
+    "prefill_chunk_tokens", "unverified",
 )  # fmt: skip
 
 # What figures can be written as, named here since the command line asks before it loads any.

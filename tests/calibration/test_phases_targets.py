@@ -35,14 +35,47 @@ def test_28_prefill_curve(n):
     assert (rmse <= [0.03, 0.02, 0.10]).all(), rmse
 
 
-def test_28_chunks_look_like_curvature():
-    """The stated weakness: chunked prefill biases c2 upwards, by about a quarter."""
-    model = model_of("chunked")
-    found = [
-        fit_prefill([probe(model, rng_of(f"chunks-{k}")).run]).c2_s_per_token2.value
-        for k in range(40)
-    ]
-    assert 0.10 < np.mean(found) / 1.5e-9 - 1 < 0.45
+def curvatures(policy: str, chunk: int | None, n: int = 40) -> np.ndarray:
+    """Errors of c0, c1, c2 of many probes that state their chunk size (None: they do not)."""
+    model = model_of(policy)
+    truth = np.array([model.alpha_s + 2.2e-3, model.prefill_s_per_token, 1.5e-9])
+    errors = []
+    for k in range(n):
+        run = probe(model, rng_of(f"chunks-{k}")).run
+        run.info["prefill_chunk_tokens"] = chunk
+        fit = fit_prefill([run])
+        found = [fit.c0_s.value, fit.c1_s_per_token.value, fit.c2_s_per_token2.value]
+        errors.append(np.array(found) / truth - 1)
+        told = [c.code for c in fit.c2_s_per_token2.cautions]
+        assert told == (["prefill_chunk_unknown"] if chunk is None else [])
+    return np.array(errors)
+
+
+def test_28_chunks_look_like_curvature_where_their_size_is_unknown():
+    assert 0.10 < curvatures("chunked", None)[:, 2].mean() < 0.45
+
+
+@pytest.mark.parametrize(("policy", "chunk"), [("chunked", 2048), ("prefill_first", 0)])
+def test_28_a_known_chunk_is_told_from_curvature(policy, chunk):
+    errors = curvatures(policy, chunk)
+    assert (np.sqrt((errors**2).mean(axis=0)) <= [0.03, 0.02, 0.10]).all(), errors.std(axis=0)
+    # Three standard errors of a mean of 40 at an SD of 9 %.
+    assert abs(errors[:, 2].mean()) < 0.045
+    # The wrong chunk is no correction: the control.
+    if chunk:
+        assert abs(curvatures(policy, 8192)[:, 2].mean()) > 0.10
+
+
+def test_28_a_chunked_curve_predicts_its_steps():
+    model = model_of("chunked", jitter=1e-4)
+    run = probe(model, rng_of("steps")).run
+    run.info["prefill_chunk_tokens"] = 2048
+    fit = fit_prefill([run])
+    n = np.array([2048.0, 2049.0, 8192.0])
+    cost = model.prefill_s_per_token * n + model.prefill_s_per_token2 * n**2
+    truth = 2.2e-3 + model.alpha_s * np.ceil(n / 2048) + cost
+    assert fit.predict(n) == pytest.approx(truth, rel=0.005)
+    assert np.diff(fit.predict(n))[0] == pytest.approx(fit.chunk_step_s, rel=0.02)
 
 
 @pytest.fixture(scope="module", params=POLICIES)

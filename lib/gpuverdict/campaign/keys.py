@@ -158,6 +158,11 @@ class CampaignInfeasible(Infeasible):
     arm: str
 
 
+# As vLLM and SGLang name what a prefill step takes at most, and whether prompts are cut at all.
+_CHUNK_KEYS = ("chunked_prefill_size", "max_num_batched_tokens")
+_CHUNK_SWITCHES = ("chunked_prefill", "enable_chunked_prefill")
+
+
 class Arm(_Keys):
     """One side of a comparison: hardware, engine, settings and files."""
 
@@ -182,8 +187,8 @@ class Arm(_Keys):
     kernels: Label | None = Field(None, description="attention and quantisation kernels")
     scheduler: dict[str, Any] = Field(
         default_factory=dict,
-        description="scheduler limits; `max_num_batched_tokens` or `chunked_prefill_size` is the "
-        "chunk of the prefill fit",
+        description="scheduler limits; `max_num_batched_tokens` or `chunked_prefill_size` is what "
+        "a prefill step takes at most (`chunked_prefill: false`: the whole prompt)",
     )
     sampling: dict[str, Any] = Field(default_factory=dict, description="sampling parameters")
     factors: dict[str, Any] = Field(
@@ -219,6 +224,23 @@ class Arm(_Keys):
     supply_limit_w: float | None = Field(
         None, gt=0, description="what the node's supply may give to all GPUs of the arm (no host)"
     )
+
+    @model_validator(mode="after")
+    def _chunk_is_a_number(self) -> Arm:
+        for key in _CHUNK_KEYS:
+            value = self.scheduler.get(key)
+            if value is not None and (type(value) is not int or value < -1):
+                raise ValueError(f"a whole number of tokens under `scheduler.{key}`")
+        return self
+
+    @property
+    def prefill_chunk_tokens(self) -> int | None:
+        """Prompt tokens a prefill step takes at most; 0 the whole prompt, None not stated."""
+        if False in (self.scheduler.get(key) for key in _CHUNK_SWITCHES):
+            return 0
+        stated = (self.scheduler.get(key) for key in _CHUNK_KEYS)
+        size = next((value for value in stated if value is not None), None)
+        return None if size is None else max(0, size)
 
 
 class ComparisonSpec(_Keys):

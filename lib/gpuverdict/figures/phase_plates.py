@@ -13,6 +13,7 @@ from gpuverdict.figures.plates import level_value, main_workload, notice
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.phases import fit_prefill, split_phases
+from gpuverdict.phases.prefill import PrefillModel
 from gpuverdict.schema import TOKEN_GAPS, Run, empty
 from gpuverdict.text import sentence
 from gpuverdict.units import format_value
@@ -98,14 +99,7 @@ def unloaded_prefill(case: Case, lang: str = "en") -> Plate:
                 {"arm": arm, "x": float(x), "y": float(y)}
                 for x, y in zip(grid, model.predict(grid), strict=True)
             ]
-        if lengths.size:
-            longest = float(lengths.max())
-            at = float(model.times_s[int(np.argmax(lengths))])
-            words.append(
-                sentence(
-                    "prefill_words", lang, arm=arm, n=f"{longest:g}", time=format_value(at, "s")
-                )
-            )
+        words.append(_prefill_words(arm, model, lang))
     frame = pd.DataFrame(points, columns=["arm", "x", "y"])
     with styled():
         axes = draw_points_and_lines(
@@ -124,6 +118,28 @@ def unloaded_prefill(case: Case, lang: str = "en") -> Plate:
         frame=frame.rename(columns={"x": "input_tokens", "y": "ttft_s"}),
         note=notice(lang),
     )
+
+
+def _prefill_words(arm: str, model: PrefillModel, lang: str) -> str:
+    """Say what the probes of an arm give: a curve and its rate, or times at their very lengths."""
+    said = [sentence(c.code, lang, **c.values) for c in model.cautions]
+    if not model.lengths.size:
+        return " ".join(said)
+    at = int(np.argmax(model.lengths))
+    n, time = float(model.lengths[at]), format_value(float(model.times_s[at]), "s")
+    words = [sentence("prefill_words", lang, arm=arm, n=f"{n:g}", time=time)]
+    rate = model.rate_tokens_per_s(n)
+    if rate is not None and model.c0_s is not None:
+        words.append(
+            sentence("prefill_fit_words", lang, fixed=format_value(model.c0_s.value, "s"),
+                     rate=format_value(rate, "tokens_per_s"), n=f"{n:g}")
+        )  # fmt: skip
+    if model.chunk_step_s:
+        step = format_value(model.chunk_step_s, "s")
+        words.append(sentence("prefill_chunk_words", lang, step=step, chunk=model.chunk_tokens))
+    curvature = model.c2_s_per_token2
+    said += [sentence(c.code, lang, **c.values) for c in (curvature.cautions if curvature else ())]
+    return " ".join([*words, *said])
 
 
 def batch_over_time(case: Case, level: float | None = None, lang: str = "en") -> Plate:

@@ -222,7 +222,7 @@ def build_run(
 
 
 _WHOLE_FACTS = {
-    "gpu_count", "n_nodes", "tp", "pp", "dp", "ep", "max_concurrency", "stage_id", "repeat_no",
+    "gpu_count", "prefill_chunk_tokens", "n_nodes", "tp", "pp", "dp", "ep", "max_concurrency", "stage_id", "repeat_no",
     "order_no", "n_planned", "requested_input_tokens", "requested_output_tokens",
 }  # fmt: skip
 _REAL_FACTS = {"rate_rps", "burstiness", "t0_epoch_s", "measure_start_s", "measure_end_s"}

@@ -265,6 +265,7 @@ def _facts(record: Mapping[str, Any], options: ReadOptions, where: str) -> dict[
         "dp": whole(server.get("dp_size")),
         "pp": whole(server.get("pp_size")),
         "ep": whole(server.get("ep_size")),
+        "prefill_chunk_tokens": _chunk(server.get("chunked_prefill_size")),
         "load_kind": load,
         "rate_rps": rate,
         "rate_unbounded": unbounded,
@@ -294,6 +295,12 @@ def _fixed(record: Mapping[str, Any], key: str) -> int | None:
     # With a range ratio below 1 the lengths are drawn; the key is then their upper end.
     ratio = record.get("random_range_ratio")
     return whole(record.get(key)) if ratio in (None, 1, 1.0) else None
+
+
+def _chunk(value: Any) -> int | None:
+    """Prompt tokens a prefill step takes at most; the server writes -1 for the whole prompt."""
+    size = whole(value)
+    return None if size is None else max(0, size)
 
 
 def _known(value: Any) -> str | None:

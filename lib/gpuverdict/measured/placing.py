@@ -23,7 +23,15 @@ from gpuverdict.schema import run_level
 from gpuverdict.store import Entry, StoredRun
 from gpuverdict.text import caution
 
-__all__ = ["Lost", "MeasuredRun", "arm_runs", "level_label", "plain_precision", "relative"]
+__all__ = [
+    "Lost",
+    "MeasuredRun",
+    "arm_runs",
+    "level_label",
+    "plain_precision",
+    "relative",
+    "with_chunk",
+]
 
 RUN_ROLES = ("sweeps", "runs", "files")
 # How far a served median may lie from the declared length before one of the two is wrong.
@@ -198,6 +206,14 @@ def _numbered(campaign: Campaign, entry: Entry, run: MeasuredRun, repeat: int) -
     return replace(run, repeat_no=repeat, sweep_id=sweep, server_start_id=start)
 
 
+def with_chunk(campaign: Campaign, arm: str, stored: StoredRun) -> StoredRun:
+    """Add to the facts of a run what the campaign says of the prefill's chunks and the log not."""
+    declared = campaign.arms[arm].prefill_chunk_tokens
+    if declared is None or stored.info.get("prefill_chunk_tokens") is not None:
+        return stored
+    return replace(stored, info={**stored.info, "prefill_chunk_tokens": declared})
+
+
 def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: str) -> MeasuredRun:
     workload = campaign.all_workloads()[entry.file.workload]
     cautions = _contradictions(campaign, arm, entry.file.workload, stored, path)
@@ -221,7 +237,7 @@ def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: 
         )  # fmt: skip
     return MeasuredRun(
         arm=arm, workload=entry.file.workload, level=level, repeat_no=0, sweep_id="",
-        server_start_id="", stored=stored, path=path, cautions=cautions,
+        server_start_id="", stored=with_chunk(campaign, arm, stored), path=path, cautions=cautions,
         card=_card(campaign, arm, entry, stored, path),
     )  # fmt: skip
 
@@ -286,6 +302,12 @@ def _contradictions(
         raise CampaignError(
             path, found=f"precision {info['precision']!r}",
             expected=f"arms.{arm}.precision {spec.precision!r}", remedy="correct one of them",
+        )  # fmt: skip
+    chunk, declared = info.get("prefill_chunk_tokens"), spec.prefill_chunk_tokens
+    if chunk is not None and declared is not None and chunk != declared:
+        raise CampaignError(
+            path, found=f"prefill chunks of {chunk} tokens",
+            expected=f"the {declared} of arms.{arm}.scheduler", remedy="correct one of them",
         )  # fmt: skip
     planned = workload.requests
     rows = int(info.get("n_rows") or 0)

@@ -13,7 +13,14 @@ from gpuverdict.campaign import Campaign, InputFile, arm_inputs
 from gpuverdict.campaign.keys import Infeasible
 from gpuverdict.errors import CampaignError, Caution, LogFormatError
 from gpuverdict.files import open_documents
-from gpuverdict.measured.placing import RUN_ROLES, Lost, MeasuredRun, arm_runs, relative
+from gpuverdict.measured.placing import (
+    RUN_ROLES,
+    Lost,
+    MeasuredRun,
+    arm_runs,
+    relative,
+    with_chunk,
+)
 from gpuverdict.measured.server_times import ServerJoin, join_runs
 from gpuverdict.schema import TOKEN_GAPS, Run, Trace, empty
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
@@ -126,7 +133,10 @@ def measure(
         lost += refused
         cautions += said
         probes[arm] = tuple(
-            run for e in by_arm[arm] if e.file.role == "prefill_probe" for run in e.runs
+            with_chunk(campaign, arm, run)
+            for e in by_arm[arm]
+            if e.file.role == "prefill_probe"
+            for run in e.runs
         )
         lost += [_unexpected(campaign, arm, e) for e in by_arm[arm] if _is_unexpected(e)]
     logs = [(arm, file) for arm, file in files if file.role == "server_logs"]

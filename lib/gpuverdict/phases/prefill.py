@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -32,13 +32,16 @@ class PrefillModel:
     `kind`: `quadratic` (c0 + c1 n + c2 n^2), `linear` (c2 not identified), `by_length` (medians at
     the very lengths probed, unknown elsewhere), `envelope` (no probe: a lower bound, so every
     excess above it is one too), `none`. c0 bundles network, tokeniser, scheduler and one step; it
-    is never "the network".
+    is never "the network". `chunk_tokens`: prompt tokens a prefill step takes at most (0: the whole
+    prompt, None: not known); `chunk_step_s` is what every step after the first one adds.
     """
 
     kind: Literal["quadratic", "linear", "by_length", "envelope", "none"]
     c0_s: Estimate | None = None
     c1_s_per_token: Estimate | None = None
     c2_s_per_token2: Estimate | None = None
+    chunk_tokens: int | None = None
+    chunk_step_s: float = 0.0
     lengths: np.ndarray = field(default_factory=lambda: np.empty(0))
     times_s: np.ndarray = field(default_factory=lambda: np.empty(0))
     r2: float | None = None
@@ -53,7 +56,8 @@ class PrefillModel:
                 0.0 if term is None else term.value or 0.0
                 for term in (self.c0_s, self.c1_s_per_token, self.c2_s_per_token2)
             )
-            return np.maximum(c0 + c1 * tokens + c2 * tokens**2, 0.0)
+            steps = self.chunk_step_s * _more_chunks(tokens, self.chunk_tokens)
+            return np.maximum(c0 + c1 * tokens + c2 * tokens**2 + steps, 0.0)
         if self.kind == "none" or self.lengths.size == 0:
             return np.full(tokens.shape, np.nan)
         if self.kind == "envelope":
@@ -64,7 +68,10 @@ class PrefillModel:
         return np.where(self.lengths[where] == tokens, self.times_s[where], np.nan)
 
     def rate_tokens_per_s(self, tokens: float) -> float | None:
-        """Prefill rate at a stated prompt length: 1 / (c1 + 2 c2 n); None without a fit."""
+        """Prefill rate at a stated prompt length: 1 / (c1 + 2 c2 n); None without a fit.
+
+        The step that each chunk adds is not in it: it is a cost of the chunk size, not a token's.
+        """
         if self.c1_s_per_token is None:
             return None
         c2 = 0.0 if self.c2_s_per_token2 is None else self.c2_s_per_token2.value or 0.0
@@ -98,8 +105,11 @@ def fit_prefill(probes: Sequence[Run]) -> PrefillModel:
     -----
     TTFT = c0 + c1 n + c2 n^2 by weighted least squares, weights 1/TTFT^2 (equal relative errors);
     the first request of each probe warms kernels and is left out where more than one is there.
-    Rejected when c1 <= 0 or R^2 < 0.8. It misleads with chunked prefill: each chunk adds a step
-    that looks like n^2 (c2 biased by +23 %), and cannot be told from it without the chunk size.
+    Rejected when c1 <= 0 or R^2 < 0.8. With chunked prefill every chunk adds a step that looks like
+    n^2 (c2 biased by +23 to +30 %). Where the probes' `prefill_chunk_tokens` is known, s * (chunks
+    - 1) is a term of its own; s is the decode step of the probes themselves (their TPOT at the
+    shortest length, a step without prompt tokens), unless the probes contradict that, and then a
+    fitted one. Where it is not known, c2 carries the caution `prefill_chunk_unknown`.
     """
     rows = _probe_rows(probes)
     if rows.is_empty():
@@ -121,28 +131,67 @@ def fit_prefill(probes: Sequence[Run]) -> PrefillModel:
             caution("prefill_few_lengths", lengths=int(lengths.size), needed=FEWEST_LENGTHS)
         )
     wide = lengths[-1] >= LONGEST_TO_SHORTEST * lengths[0]
-    fit = _least_squares(tokens, ttft, 2 if wide else 1)
+    chunk = _chunk_tokens(probes)
+    step_s = _chunk_step(rows, chunk) if wide else 0.0
+    steps = step_s * _more_chunks(tokens, chunk)
+    fit = _least_squares(tokens, ttft, 2 if wide else 1, steps)
     if wide and fit is not None and fit.values[2] < 0:
         # A negative curvature is noise about a straight line: no prefill gets cheaper by length.
-        straight = _least_squares(tokens, ttft, 1)
-        fit = straight if fit.values[1] > 0 else fit
+        straight = _least_squares(tokens, ttft, 1, steps)
+        fit = straight if straight is not None and straight.values[1] > 0 else fit
     if fit is None or fit.values[1] <= 0 or fit.r2 < SMALLEST_R2:
         r2 = 0.0 if fit is None else fit.r2
         c1 = 0.0 if fit is None else fit.values[1]
         return by_length(caution("prefill_rejected", c1_us=1e6 * c1, r2=r2))
     estimates = fit.estimates()
+    if len(estimates) == 3 and chunk is None:
+        unknown = (caution("prefill_chunk_unknown"),)
+        estimates[2] = replace(estimates[2], cautions=unknown)
     narrow = () if wide else (caution("prefill_narrow_lengths", factor=lengths[-1] / lengths[0]),)
     return PrefillModel(
         kind="quadratic" if len(estimates) == 3 else "linear",
         c0_s=estimates[0],
         c1_s_per_token=estimates[1],
         c2_s_per_token2=estimates[2] if len(estimates) == 3 else None,
+        chunk_tokens=chunk,
+        chunk_step_s=step_s,
         lengths=lengths,
         times_s=medians,
         r2=fit.r2,
         n=rows.height,
         cautions=narrow,
     )
+
+
+def _chunk_tokens(probes: Sequence[Run]) -> int | None:
+    """Prompt tokens a prefill step takes at most; None where probes differ or do not say."""
+    known = {probe.info.get("prefill_chunk_tokens") for probe in probes}
+    return known.pop() if len(known) == 1 else None
+
+
+def _more_chunks(tokens: np.ndarray, chunk_tokens: int | None) -> np.ndarray:
+    """Prefill steps of a prompt beyond the first."""
+    if not chunk_tokens:
+        return np.zeros_like(tokens)
+    steps: np.ndarray = np.maximum(np.ceil(tokens / chunk_tokens) - 1.0, 0.0)
+    return steps
+
+
+def _chunk_step(rows: pl.DataFrame, chunk_tokens: int | None) -> float:
+    """Seconds that a prefill step adds beside its tokens: the decode step, unless refuted."""
+    tokens, ttft = rows["input_tokens"].to_numpy().astype(float), rows["ttft_s"].to_numpy()
+    more = _more_chunks(tokens, chunk_tokens)
+    if np.unique(more).size < 2:
+        return 0.0
+    free = _least_squares(tokens, ttft, 2, extra=more)
+    shortest = rows.filter(pl.col("input_tokens") == pl.col("input_tokens").min())["tpot_s"]
+    decode_s = shortest.drop_nulls().median()
+    if free is None:
+        return float(decode_s or 0.0)  # type: ignore[arg-type]
+    fitted = free.estimates()[-1]
+    if decode_s is not None and fitted.low <= decode_s <= fitted.high:  # type: ignore[operator]
+        return float(decode_s)  # type: ignore[arg-type]
+    return max(0.0, fitted.value or 0.0)
 
 
 def prefill_envelope(run: Run) -> PrefillModel:
@@ -176,7 +225,7 @@ class _Fit:
     n: int
 
     def estimates(self) -> list[Estimate]:
-        units = ("s", "s_per_token", "s_per_token2")
+        units = ("s", "s_per_token", "s_per_token2", "s")
         half = stats.t.ppf(0.975, max(1, self.n - self.values.size)) * self.errors
         return [
             Estimate(
@@ -187,20 +236,29 @@ class _Fit:
         ]  # fmt: skip
 
 
-def _least_squares(tokens: np.ndarray, ttft: np.ndarray, degree: int) -> _Fit | None:
-    n = tokens.size
-    if n <= degree + 1:
-        return None
+def _least_squares(
+    tokens: np.ndarray,
+    ttft: np.ndarray,
+    degree: int,
+    known_s: np.ndarray | None = None,
+    extra: np.ndarray | None = None,
+) -> _Fit | None:
+    """Fit a polynomial of the length to TTFT less what is known of it; `extra` is a term more."""
     # Kilotokens keep the columns of similar size; the scale is undone on the way out.
     scale = 1000.0 ** np.arange(degree + 1)
     design = (tokens[:, None] / 1000.0) ** np.arange(degree + 1)
+    if extra is not None:
+        design, scale = np.column_stack([design, extra]), np.append(scale, 1.0)
+    n, terms = design.shape
+    if n <= terms:
+        return None
     rows = design / ttft[:, None]
-    target = np.ones(n)
+    target = np.ones(n) if known_s is None else 1.0 - known_s / ttft
     values, _, rank, _ = np.linalg.lstsq(rows, target, rcond=None)
-    if rank < degree + 1:
+    if rank < terms:
         return None
     left = target - rows @ values
-    covariance = np.linalg.inv(rows.T @ rows) * float(left @ left) / (n - degree - 1)
+    covariance = np.linalg.inv(rows.T @ rows) * float(left @ left) / (n - terms)
     weight = 1.0 / ttft**2
     middle = np.average(ttft, weights=weight)
     total = float((weight * (ttft - middle) ** 2).sum())
@@ -216,7 +274,9 @@ def _probe_rows(probes: Sequence[Run]) -> pl.DataFrame:
             pl.col("ttft_s") > 0,
             pl.col("input_tokens") > 0,
             pl.col("phase") != "warmup",
-        ).select("request_index", "start_s", "input_tokens", "cached_input_tokens", "ttft_s")
+        ).select(
+            "request_index", "start_s", "input_tokens", "cached_input_tokens", "ttft_s", "tpot_s"
+        )
         rows = rows.sort("start_s", "request_index", nulls_last=True)
         kept.append(rows.slice(1) if rows.height > 1 else rows)
     empty = pl.DataFrame(schema={"input_tokens": pl.Int64, "ttft_s": pl.Float64})

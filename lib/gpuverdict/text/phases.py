@@ -141,6 +141,19 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在整个运行期间以每秒至少一次的频率记录 memory.used。",
         ),
     },
+    "prefill_chunk_unknown": {
+        "en": (
+            "The chunk size of the prefill is not known: a step a chunk would look like a longer "
+            "prompt's share (c2 about a quarter too high under chunked prefill).",
+            "State `scheduler: {{max_num_batched_tokens: ...}}` (vLLM) or `chunked_prefill_size` "
+            "(SGLang) for the arm; 0 or `chunked_prefill: false` where prompts are never cut.",
+        ),
+        "zh": (
+            "预填充分块大小未知：分块预填充时，每块多出的一步会被算进随长度平方增长的部分（c2 约偏高四分之一）。",
+            "请在该组的 `scheduler` 中写明 `max_num_batched_tokens`（vLLM）或 `chunked_prefill_size`（SGLang）；"
+            "从不分块时写 0 或 `chunked_prefill: false`。",
+        ),
+    },
     "no_prefill_probe": {
         "en": (
             "No usable prefill probe: no successful request with a first token and a length.",

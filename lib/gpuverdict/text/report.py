@@ -592,6 +592,14 @@ _ANSWERS = {
         "点为单请求探测的中位数，线为可拟合时的曲线；截距为固定开销，斜率为每个输入 token 的代价。",
     ),
     "prefill_words": _both("{arm}: {time} for {n} tokens.", "{arm}：{n} 个 token 需 {time}。"),
+    "prefill_fit_words": _both(
+        "Fitted: {fixed} whatever the length, and {rate} of prompt at {n} tokens.",
+        "拟合结果：固定开销 {fixed}；在 {n} 个 token 处预填充速率为 {rate}。",
+    ),
+    "prefill_chunk_words": _both(
+        "Each chunk of {chunk} tokens after the first adds a step of {step}, counted apart.",
+        "首块之后每多一块（{chunk} 个 token）增加一步 {step}，已单独计入。",
+    ),
     "prefill_none": _both(
         "No probe with one request at a time was recorded.", "没有单请求探测记录。"
     ),
