@@ -34,6 +34,8 @@ from gpuverdict.capacity.decision import (
     mixed_winners,
 )
 from gpuverdict.capacity.memory import MemoryPlan, kv_bytes_per_token, plan_memory, weight_bytes
+from gpuverdict.capacity.minutes import attainment_by_minute
+from gpuverdict.capacity.power_limits import PowerLimitCurve, efficiency_peak, power_limit_curve
 from gpuverdict.capacity.published import (
     check_published,
     claims_frame,
@@ -70,6 +72,7 @@ __all__ = [
     "MemoryGrowth",
     "MemoryPlan",
     "Ownership",
+    "PowerLimitCurve",
     "Roofline",
     "Scaling",
     "SloCapacity",
@@ -83,6 +86,7 @@ __all__ = [
     "arm_slo",
     "arm_watermarks",
     "attainment",
+    "attainment_by_minute",
     "break_even_utilisation",
     "capacity_section",
     "cards_needed",
@@ -98,6 +102,7 @@ __all__ = [
     "decision_table",
     "decode_roofline",
     "device_memory",
+    "efficiency_peak",
     "kv_bytes_per_token",
     "limits_of",
     "memory_growth",
@@ -106,6 +111,7 @@ __all__ = [
     "payback_months",
     "plan_memory",
     "power_in_watts",
+    "power_limit_curve",
     "prefill_flops",
     "prefill_roofline",
     "price_per_million_tokens",

@@ -19,16 +19,19 @@ from gpuverdict.figures.draw import (
 )
 from gpuverdict.figures.draw_series import (
     draw_band,
+    draw_beside,
     draw_points_and_lines,
     draw_stacks,
     draw_steps,
     draw_traces,
 )
+from gpuverdict.figures.limit_plates import power_limits
 from gpuverdict.figures.phase_plates import batch_over_time, request_phases, unloaded_prefill
 from gpuverdict.figures.plate import Plate, svg_text, write_plates
 from gpuverdict.figures.plates import intervals, run_values, trade_off, windows
 from gpuverdict.figures.power_plates import power_over_time, slo_margins, step_bounds
 from gpuverdict.figures.request_plates import distribution, request_timeline, shift
+from gpuverdict.figures.slo_plates import slo_by_minute
 from gpuverdict.figures.style import cjk_font, styled
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "detectable",
     "distribution",
     "draw_band",
+    "draw_beside",
     "draw_detectable",
     "draw_intervals",
     "draw_order",
@@ -51,12 +55,14 @@ __all__ = [
     "draw_trade_off",
     "draw_windows",
     "intervals",
+    "power_limits",
     "power_over_time",
     "request_phases",
     "request_timeline",
     "run_order",
     "run_values",
     "shift",
+    "slo_by_minute",
     "slo_margins",
     "step_bounds",
     "step_curve",

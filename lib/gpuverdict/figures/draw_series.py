@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from gpuverdict.figures.draw import draw_arm_points, new_axes
 from gpuverdict.figures.style import ARM_COLOURS, GREY, LEVEL_COLOURS
 
 __all__ = [
     "draw_band",
+    "draw_beside",
     "draw_claims",
     "draw_points_and_lines",
     "draw_stacks",
@@ -117,6 +119,45 @@ def draw_points_and_lines(
         axes.legend(fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def draw_beside(
+    frame: pd.DataFrame,
+    *,
+    arms: Sequence[str],
+    columns: tuple[str, str],
+    labels: tuple[str, str, str],
+) -> Axes:
+    """Draw two quantities over one x side by side, every run a point, their means a line.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `series, x` and both columns.
+    labels : (x, first, second)
+
+    Returns
+    -------
+    Axes
+        The left one.
+    """
+    figure = Figure(figsize=(7.2, 3.2))
+    both = figure.subplots(1, 2)
+    for axes, column, label in zip(both, columns, labels[1:], strict=True):
+        for number, arm in enumerate(arms):
+            own = frame[frame.series == arm]
+            colour, marker = ARM_COLOURS[number % 2], ARM_MARKERS[number % 2]
+            axes.scatter(own.x, own[column], s=24, color=colour, marker=marker, alpha=0.75, lw=0.4,
+                         edgecolor="white", label=arm, zorder=3)  # fmt: skip
+            means = own.groupby("x")[column].mean()
+            axes.plot(means.index, means, color=colour, lw=1.4)
+        axes.set(xlabel=labels[0], ylabel=label)
+        axes.set_ylim(0, 1.1 * float(frame[column].max()) if len(frame) else 1.0)
+        axes.spines[["top", "right"]].set_visible(False)
+    if len(frame):
+        legend_above(both[0])
+    left: Axes = both[0]
+    return left
 
 
 def draw_steps(

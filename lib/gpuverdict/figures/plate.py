@@ -76,6 +76,8 @@ class Plate:
 
     def digest(self, digits: int = 4) -> str:
         """Print the numbers drawn, rounded: what a check cell compares."""
+        if self.frame.empty:
+            return f"{self.name}\nnothing drawn: {self.finding}"
         return f"{self.name}\n" + self.frame.to_string(
             index=False, float_format=lambda v: f"{v:.{digits}g}", na_rep="-"
         )

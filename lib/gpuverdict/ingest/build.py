@@ -222,8 +222,9 @@ def build_run(
 
 
 _WHOLE_FACTS = {
-    "gpu_count", "prefill_chunk_tokens", "n_nodes", "tp", "pp", "dp", "ep", "max_concurrency", "stage_id", "repeat_no",
-    "order_no", "n_planned", "requested_input_tokens", "requested_output_tokens",
+    "gpu_count", "n_nodes", "tp", "pp", "dp", "ep", "max_concurrency", "stage_id", "repeat_no",
+    "prefill_chunk_tokens", "order_no", "n_planned", "requested_input_tokens",
+    "requested_output_tokens",
 }  # fmt: skip
 _REAL_FACTS = {"rate_rps", "burstiness", "t0_epoch_s", "measure_start_s", "measure_end_s"}
 _FLAG_FACTS = {"rate_unbounded", "streaming", "spec_decode", "unverified"}

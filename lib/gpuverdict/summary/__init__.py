@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpuverdict.summary.campaign import Summary, summarize, summarize_measured
 from gpuverdict.summary.distributions import Row
 from gpuverdict.summary.listing import summary_rows, summary_text
-from gpuverdict.summary.run_rows import run_rows
+from gpuverdict.summary.run_rows import run_rows, within_slo
 
 __all__ = [
     "Row",
@@ -20,4 +20,5 @@ __all__ = [
     "summarize_measured",
     "summary_rows",
     "summary_text",
+    "within_slo",
 ]

@@ -16,7 +16,7 @@ from gpuverdict.summary.distributions import Row, distribution_rows, statistic_r
 from gpuverdict.summary.load import load_rows, one_at_a_time
 from gpuverdict.text import caution
 
-__all__ = ["Slo", "phase_rows", "reported_rows", "run_rows"]
+__all__ = ["Slo", "phase_rows", "reported_rows", "run_rows", "within_slo"]
 
 Slo = Mapping[str, Mapping[str, float]]
 
@@ -157,16 +157,28 @@ def _goodput(ok: pl.DataFrame, sent: pl.DataFrame, window: Window, slo: Slo | No
         return Row(
             metric=name, statistic="value", value=None, n=0, cautions=(caution("no_duration"),)
         )
+    good = ok.filter(within_slo(slo, ok.columns)).height
+    return Row(metric=name, statistic="value", value=good / window.length_s, n=sent.height)
+
+
+def within_slo(slo: Slo, columns: Sequence[str]) -> pl.Expr:
+    """Tell of a request whether it keeps every limit of an SLO, whatever quantile the limit is for.
+
+    Parameters
+    ----------
+    slo : mapping
+        metric -> statistic -> limit in base units; metrics without a value a request do not count.
+    columns : sequence of str
+        Those of the request rows.
+    """
     met = pl.lit(True)
     for metric, limits in slo.items():
-        if metric not in ok.columns or not METRICS[metric].distribution:
+        if metric not in columns or not METRICS[metric].distribution:
             continue
         for limit in limits.values():
             # One output token has no TPOT to miss; a missing TTFT is a miss.
-            within = (pl.col(metric) <= limit).fill_null(metric == "tpot_s")
-            met = met & within
-    good = ok.filter(met).height
-    return Row(metric=name, statistic="value", value=good / window.length_s, n=sent.height)
+            met = met & (pl.col(metric) <= limit).fill_null(metric == "tpot_s")
+    return met
 
 
 def reported_rows(run: Run) -> list[Row]:

@@ -83,4 +83,120 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "{arm}: no supply limit is declared (`supply_limit_w`), so the sum is held against nothing.",
         "{arm}：未声明供电上限（`supply_limit_w`），合计功率没有对照。",
     ),
+    "axis_minute": _both("minute of the run", "运行的第几分钟"),
+    "axis_within_slo": _both("requests within the SLO (%)", "满足 SLO 的请求（%）"),
+    "minutes_reading": _both(
+        "Each point is one minute of one run: the share of the requests sent in it that kept every "
+        "limit of the SLO (errors are misses, requests cut at the end are left out); the line pools "
+        "the runs.",
+        "每个点为一次运行中的一分钟：该分钟内发出的请求中满足全部 SLO 限值的比例（错误计为未满足，"
+        "结束时被截断的请求不计）；连线为各次运行合并。",
+    ),
+    "minutes_alt": _both(
+        "Share of requests within the SLO by minute. {finding}",
+        "各分钟满足 SLO 的请求比例。{finding}",
+    ),
+    "minutes_words": _both(
+        "{arm} at {level}: {share} of {n:,} requests in {minutes} minutes; the worst minute kept "
+        "{worst} of {worst_n:,} (minute {minute}, run {repeat}).",
+        "{arm}（{level} 档）：{minutes} 分钟共 {n:,} 个请求，{share} 满足；最差的一分钟为 {worst}"
+        "（第 {minute} 分钟，{worst_n:,} 个请求，第 {repeat} 次运行）。",
+    ),
+    "minutes_missing": _both("{arm}: {missing}. {why}", "{arm}：{missing}。{why}"),
+    "minutes_short": {
+        "en": (
+            "Its longest run sent requests for {span_s:.0f} s; {needed_s:.0f} s (two whole minutes) "
+            "are needed to tell one minute from another.",
+            "Run the level for ten minutes.",
+        ),
+        "zh": (
+            "最长的运行只发送了 {span_s:.0f} 秒请求；要区分各分钟，至少需要 {needed_s:.0f} 秒（两个整分钟）。",
+            "请让该负载档持续十分钟。",
+        ),
+    },
+    "minutes_no_start": {
+        "en": ("Its log has no start times.", "Use a client that records them."),
+        "zh": ("其日志没有请求开始时间。", "请使用会记录开始时间的压测工具。"),
+    },
+    "axis_limit": _both("enforced power limit (W a GPU)", "生效的功率上限（W/GPU）"),
+    "axis_tokens_j": _both("output tokens per joule", "每焦耳输出 token 数"),
+    "axis_tokens_s": _both("output tokens per second", "每秒输出 token 数"),
+    "limits_reading": _both(
+        "Each point is a run under one power limit; left what a joule gives, right what a second "
+        "gives. The peak is given as the limits it lies between, with 95 % confidence.",
+        "每个点为某一功率上限下的一次运行；左图为每焦耳产出，右图为每秒产出。"
+        "峰值以 95 % 置信度给出其所在的上限区间。",
+    ),
+    "limits_alt": _both(
+        "Tokens per joule and per second against the power limit. {finding}",
+        "每焦耳与每秒 token 数随功率上限的变化。{finding}",
+    ),
+    "limits_none": _both(
+        "Not measured: all runs were made under one power limit. Set others with `nvidia-smi -pl`, "
+        "an arm each with its `power_limit_w`, at least three limits of two runs.",
+        "未测量：所有运行都在同一功率上限下。请用 `nvidia-smi -pl` 设置其他上限，每个上限一组并写明 "
+        "`power_limit_w`，至少三个上限、每个两次运行。",
+    ),
+    "limits_peak": _both(
+        "{name} at {level}: a joule gives most between {low} and {high} W (best tested: {best} W, with "
+        "{share} of the throughput at {top} W).",
+        "{name}（{level}）：每焦耳产出的峰值位于 {low} 与 {high} W 之间（实测最佳 {best} W，"
+        "吞吐为 {top} W 时的 {share}）。",
+    ),
+    "limits_open": _both(
+        "{name} at {level}: where a joule gives most is inconclusive.",
+        "{name}（{level}）：每焦耳产出的峰值位置无法判定。",
+    ),
+    "limits_share_no_level": {
+        "en": ("No level was run under every limit.", "Run one level under all of them."),
+        "zh": ("没有任何负载档在所有上限下都运行过。", "请在全部上限下运行同一负载档。"),
+    },
+    "limits_too_few": {
+        "en": (
+            "{found} limits have {runs} runs or more; a peak needs {needed}.",
+            "Run more limits, each at least twice.",
+        ),
+        "zh": (
+            "只有 {found} 个上限具有 {runs} 次以上运行；判定峰值需要 {needed} 个。",
+            "请增加上限，每个至少运行两次。",
+        ),
+    },
+    "peak_not_resolved": {
+        "en": (
+            "Between {low_w:g} and {high_w:g} W no side can be ruled out.",
+            "Run more repeats, or limits further apart.",
+        ),
+        "zh": (
+            "在 {low_w:g} 到 {high_w:g} W 之间两侧都无法排除。",
+            "请增加重复次数，或拉大上限间距。",
+        ),
+    },
+    "peak_below": {
+        "en": (
+            "It lies below {high_w:g} W, and the lowest limit tested does not bound it.",
+            "Test lower limits.",
+        ),
+        "zh": ("峰值低于 {high_w:g} W，而最低的实测上限仍不能从下方界定它。", "请测试更低的上限。"),
+    },
+    "peak_above": {
+        "en": (
+            "It lies above {low_w:g} W, and the highest limit tested does not bound it.",
+            "Test higher limits, if the card allows them.",
+        ),
+        "zh": (
+            "峰值高于 {low_w:g} W，而最高的实测上限仍不能从上方界定它。",
+            "若显卡允许，请测试更高的上限。",
+        ),
+    },
+    "limit_not_enforced": {
+        "en": (
+            "{arm} declares {declared_w:g} W; its trace says {enforced_w:g} W are enforced, and these "
+            "count.",
+            "Correct `power_limit_w`, or set the limit before the run.",
+        ),
+        "zh": (
+            "{arm} 声明为 {declared_w:g} W，而 trace 显示生效的是 {enforced_w:g} W，以后者为准。",
+            "请更正 `power_limit_w`，或在运行前设置好上限。",
+        ),
+    },
 }
