@@ -63,6 +63,11 @@ class RunHealth:
         """Whether something from outside stalled the run."""
         return bool(self.disturbance and self.disturbance.disturbed)
 
+    @property
+    def testable(self) -> bool:
+        """Whether the log can show a stall at all: it needs the gaps between tokens."""
+        return bool(self.disturbance and self.disturbance.testable)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
@@ -94,7 +99,7 @@ def check_health(
     Health
         `frame` has one row a run: `run_id, arm, workload, level, repeat_no, n_sent, n_ok, n_error,
         n_incomplete, n_empty, cut_ratio, window_s, window, drift, step, disturbed, at_s,
-        sm_clock_mhz, throttled_ratio, cautions`.
+        sm_clock_mhz, throttled_ratio, cautions`; `disturbed` is null where the log cannot tell.
     """
     cells: dict[tuple[str, str, str], list[MeasuredRun]] = defaultdict(list)
     chosen = [run for run in measured.runs if arms is None or run.arm in arms]
@@ -163,7 +168,7 @@ def _frame(
                 "drift": ", ".join(f"{d.metric} {d.change_ratio:+.1%}" for d in alarms),
                 "step": "" if step is None else f"{step.change_ratio:+.1%} at {step.at_s:.1f} s",
                 "throttle": bool(step and step.throttle),
-                "disturbed": health.disturbed,
+                "disturbed": health.disturbed if health.testable else None,
                 "at_s": stalled.at_s if stalled else None,
                 "sm_clock_mhz": telemetry.get((run.run_id, "sm_clock_mhz")),
                 "throttled_ratio": telemetry.get((run.run_id, "throttled_ratio")),

@@ -73,6 +73,15 @@ def test_without_inventory(without: Callable[[str], Case]) -> None:
     assert rows_of(case)["row_tpot"].word == "slower"
 
 
+def test_without_gaps_between_tokens(without: Callable[[str], Case]) -> None:
+    case = without("inventory")
+    told = vital(case, "disturbed runs")
+    assert told.value == "not testable"
+    for arm in ARMS:
+        assert f"{arm}: 20 of 20 runs without gaps" in told.note
+    assert {row["disturbed"] for row in case.verdict.sections["health"]} == {None}
+
+
 def test_without_probes(without: Callable[[str], Case]) -> None:
     case = without("prefill_probe")
     assert "No probe" in figures.unloaded_prefill(case).finding

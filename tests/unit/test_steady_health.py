@@ -271,6 +271,27 @@ def test_a_stall_of_every_stream_is_a_disturbance_and_names_its_time():
     assert not early[0].disturbed
 
 
+def test_without_gaps_a_silence_is_bounded_and_never_alarmed():
+    runs = [_streams(None), _streams(6.2)]
+    windows = find_windows(runs)
+    blind = [Run(info=r.info, requests=r.requests, gaps=r.gaps.clear()) for r in runs]
+    found = disturbed_runs(blind, windows)
+    assert not any(d.testable or d.disturbed or d.cautions for d in found)
+    for run, window, said in zip(blind, windows, found, strict=True):
+        # By a second route: walk over the events one by one.
+        rows = run.requests.select("first_token_s", "last_token_s").rows()
+        inside = [t for pair in rows for t in pair if window.start_s < t < window.end_s]
+        edges = sorted([window.start_s, *inside, window.end_s])
+        spans = [
+            b - a for a, b in zip(edges, edges[1:], strict=False)
+            if any(first <= a and b <= last for first, last in rows)
+        ]
+        assert said.silence_bound_s == pytest.approx(max(spans))
+    assert found[1].silence_bound_s >= 0.5, "the true silence lies within its bound"
+    aggregate = Run(info=runs[0].info, requests=runs[0].requests.clear(), gaps=blind[0].gaps)
+    assert disturbed_runs([aggregate], windows[:1])[0].silence_bound_s is None
+
+
 def test_a_long_prefill_explains_a_silence():
     runs = [_streams(6.2)]
     windows = find_windows(runs)

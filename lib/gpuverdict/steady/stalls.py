@@ -60,7 +60,9 @@ class Disturbance:
     `silence_s` is the worst time (from `at_s` on) in which no stream got a token although one was
     decoding, `explained_s` how much of it the prefills under way could explain, and `lost_s` the
     sum of all that is beyond explanation; `long_gap_ratio` the share of gaps above three medians,
-    `siblings_ratio` the largest such share of the other runs.
+    `siblings_ratio` the largest such share of the other runs. Without gaps (`testable` False)
+    `silence_bound_s` is what first and last tokens alone prove: no silence of all streams lasted
+    longer than the longest time without any of them.
     """
 
     run_id: str
@@ -72,11 +74,14 @@ class Disturbance:
     lost_s: float | None = None
     long_gap_ratio: float | None = None
     siblings_ratio: float | None = None
+    silence_bound_s: float | None = None
     cautions: tuple[Caution, ...] = ()
 
     def __str__(self) -> str:
         if not self.testable:
-            return f"run {self.run_id[:12]}: disturbance not testable"
+            bound = self.silence_bound_s
+            known = "" if bound is None else f", no silence above {bound:.3g} s"
+            return f"run {self.run_id[:12]}: disturbance not testable{known}"
         if not self.disturbed:
             return f"run {self.run_id[:12]}: undisturbed"
         when = f"silent for {self.silence_s:.3f} s at {self.at_s:.3f} s"
@@ -204,7 +209,10 @@ def disturbed_runs(
         share = shares[i]
         name = str(run.info["run_id"])
         if share is None:
-            found.append(Disturbance(run_id=name, disturbed=False, testable=False))
+            bound = _longest_without_event(run, window)
+            found.append(
+                Disturbance(run_id=name, disturbed=False, testable=False, silence_bound_s=bound)
+            )
             continue
         siblings = max(others) if others else None
         above = (
@@ -293,6 +301,23 @@ def _worst_silence(
         explained_s=float(explained[worst]),
         lost_s=float(np.maximum(beyond, 0.0).sum()),
     )
+
+
+def _longest_without_event(run: Run, window: Window) -> float | None:
+    """Longest time in the window with something decoding and no first and no last token."""
+    rows = run.requests.filter(
+        pl.col("first_token_s").is_not_null(), pl.col("last_token_s").is_not_null()
+    )
+    if rows.is_empty() or window.kind != "steady" or window.end_s is None:
+        return None
+    first, last = rows["first_token_s"].to_numpy(), rows["last_token_s"].to_numpy()
+    edges = np.clip(np.concatenate([first, last]), window.start_s, window.end_s)
+    moments = np.unique(np.concatenate([edges, [window.start_s, window.end_s]]))
+    times, decoding = step_function(first, last)
+    where = np.searchsorted(times, moments[:-1], side="right") - 1
+    busy = (where >= 0) & (decoding[np.maximum(where, 0)] >= 1)
+    lengths = np.diff(moments)[busy]
+    return float(lengths.max()) if lengths.size else None
 
 
 def _lower_envelope(runs: Sequence[Run]) -> Callable[[np.ndarray], np.ndarray]:

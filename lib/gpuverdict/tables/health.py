@@ -11,6 +11,7 @@ from gpuverdict.case import Case
 from gpuverdict.summary.campaign import RunFacts
 from gpuverdict.tables.rows import arms_of
 from gpuverdict.tables.words import level_name, percent, spoken, spread
+from gpuverdict.units import format_value
 
 __all__ = ["Vital", "facts_of", "vitals"]
 
@@ -120,16 +121,22 @@ def _errors(facts: Sequence[RunFacts], lang: str) -> Vital:
 
 def _disturbed(case: Case, lang: str) -> Vital:
     name = spoken(lang, "vital_disturbed")
-    own = [run for arm in arms_of(case) for run in case.measured.runs_of(arm)]
-    found = [case.health.runs[run.key].disturbance for run in own if run.key in case.health.runs]
-    testable = sum(1 for d in found if d is not None and d.testable)
-    if not testable:
-        return Vital(name=name, value="–", note=spoken(lang, "vital_untestable"))
-    bad = [run for run in own if case.health.runs[run.key].disturbed]
-    note = ", ".join(f"{r.arm} {level_name(r.level, lang)} #{r.repeat_no}" for r in bad[:3])
-    if testable < len(own):
-        note = f"{note} {spoken(lang, 'vital_partly', n=testable, total=len(own))}".strip()
-    return Vital(name=name, value=f"{len(bad)}", warn=bool(bad), note=note)
+    runs = case.health.runs
+    own = [run for arm in arms_of(case) for run in case.measured.runs_of(arm) if run.key in runs]
+    bad = [run for run in own if runs[run.key].disturbed]
+    notes = [f"{r.arm} {level_name(r.level, lang)} #{r.repeat_no}" for r in bad[:3]]
+    for arm in arms_of(case):
+        mine = [runs[run.key] for run in own if run.arm == arm]
+        dark = [found for found in mine if not found.testable]
+        bounds = [d.silence_bound_s for f in dark if (d := f.disturbance) is not None]
+        known = [b for b in bounds if b is not None]
+        if dark:
+            code = "vital_untestable" if len(known) < len(dark) else "vital_untestable_bounded"
+            bound = format_value(max(known, default=None), "s")
+            notes.append(spoken(lang, code, arm=arm, n=len(dark), total=len(mine), bound=bound))
+    testable = any(runs[run.key].testable for run in own)
+    value = f"{len(bad)}" if testable else spoken(lang, "vital_not_testable")
+    return Vital(name=name, value=value, warn=bool(bad), note="; ".join(notes))
 
 
 def _client(case: Case, facts: Sequence[RunFacts], lang: str) -> Vital:

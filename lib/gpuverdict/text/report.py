@@ -331,8 +331,15 @@ _HEALTH = {
         "{total} 个中失败 {failed} 个，结尾截断 {cut} 个",
     ),
     "vital_disturbed": _both("disturbed runs", "受干扰的运行"),
-    "vital_untestable": _both("not testable: no gaps between tokens", "无法检验：没有 token 间隔"),
-    "vital_partly": _both("{n} of {total} runs testable", "{total} 次运行中可检验 {n} 次"),
+    "vital_not_testable": _both("not testable", "无法检验"),
+    "vital_untestable": _both(
+        "{arm}: {n} of {total} runs without gaps between tokens",
+        "{arm}：{total} 次运行中有 {n} 次没有 token 间隔",
+    ),
+    "vital_untestable_bounded": _both(
+        "{arm}: {n} of {total} runs without gaps between tokens; no silence above {bound}",
+        "{arm}：{total} 次运行中有 {n} 次没有 token 间隔；全体静默不超过 {bound}",
+    ),
     "vital_client": _both("client saturated", "客户端饱和"),
     "vital_client_note": _both("the client set the pace at a level", "某些负载档的瓶颈在客户端"),
     "vital_sustained": _both("streams asked for were held", "维持了要求的并发"),
