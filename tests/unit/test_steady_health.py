@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -283,7 +285,8 @@ def test_without_gaps_a_silence_is_bounded_and_never_alarmed():
         inside = [t for pair in rows for t in pair if window.start_s < t < window.end_s]
         edges = sorted([window.start_s, *inside, window.end_s])
         spans = [
-            b - a for a, b in zip(edges, edges[1:], strict=False)
+            b - a
+            for a, b in itertools.pairwise(edges)
             if any(first <= a and b <= last for first, last in rows)
         ]
         assert said.silence_bound_s == pytest.approx(max(spans))

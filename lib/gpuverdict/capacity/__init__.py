@@ -59,7 +59,14 @@ from gpuverdict.capacity.slo import (
     slo_capacity,
     slo_frontier,
 )
-from gpuverdict.capacity.watermarks import CardMemory, MemoryGrowth, arm_watermarks, memory_growth
+from gpuverdict.capacity.watermarks import (
+    CardMemory,
+    MemoryGrowth,
+    arm_watermarks,
+    memory_growth,
+    run_samples,
+    trace_reservations,
+)
 
 __all__ = [
     "ArmLimits",
@@ -117,10 +124,12 @@ __all__ = [
     "price_per_million_tokens",
     "read_published",
     "run_estimate",
+    "run_samples",
     "scaling_efficiency",
     "slo_capacity",
     "slo_frontier",
     "throughput_formula",
     "tokens_per_joule",
+    "trace_reservations",
     "weight_bytes",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuverdict.capacity.watermarks import run_samples
-from gpuverdict.energy import card_imbalance, peak_node_power, per_card
+from gpuverdict.energy import card_imbalance, peak_node_power, per_card, traced_gpus
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun
 from gpuverdict.schema import Trace
@@ -111,9 +111,7 @@ def _held(
         said.update({c.code: c for c in why})
         if samples.is_empty():
             continue
-        held = samples.select(
-            pl.coalesce("gpu_uuid", pl.col("gpu_index").cast(pl.String), pl.lit("GPU")).n_unique()
-        ).item()
+        held = traced_gpus(Trace(samples=samples))
         if held != gpus:
             said["gpu_count"] = caution("gpu_count", found=held, expected=gpus)
         else:

@@ -9,16 +9,18 @@ from typing import Literal
 import polars as pl
 
 from gpuverdict.align import place
+from gpuverdict.energy import traced_gpus
 from gpuverdict.errors import Caution
 from gpuverdict.health import SOAK_S, Health
 from gpuverdict.measured import Measured, MeasuredRun
-from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, empty
+from gpuverdict.schema import GPU_SAMPLES, REQUESTS, TOKEN_GAPS, Run, empty
 from gpuverdict.steady import Leak
 from gpuverdict.store import StoredRun
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
-__all__ = ["CardMemory", "MemoryGrowth", "arm_watermarks", "memory_growth", "run_samples"]
+__all__ = ["CardMemory", "MemoryGrowth", "arm_watermarks", "memory_growth", "run_samples",
+           "trace_reservations"]  # fmt: skip
 
 ROOM_RATIO, FULL_RATIO = 0.80, 0.90
 FLAT_RATIO = 0.01
@@ -114,7 +116,7 @@ def arm_watermarks(measured: Measured, arm: str, workload: str = "main") -> list
     runs = [r for r in measured.runs_of(arm) if r.workload == workload]
     traces = measured.traces[arm]
     gpus = measured.campaign.arms[arm].gpus
-    counts = sorted({n for t in traces if (n := _count(t.samples)) != gpus})
+    counts = sorted({n for t in traces if (n := traced_gpus(t)) != gpus})
     if counts:
         why: tuple[Caution, ...] = (caution("gpu_count", found=counts[0], expected=gpus),)
         return [_nothing(arm, workload, why)]
@@ -194,7 +196,28 @@ def run_samples(
         if offset is not None:
             inside = pl.col("time_epoch_s").is_between(offset, offset + length)
             return trace.samples.filter(inside), why
-    return pl.DataFrame(), why
+    return empty(GPU_SAMPLES), why
+
+
+def trace_reservations(measured: Measured, arm: str) -> tuple[Caution, ...]:
+    """Say what the traces of an arm say of themselves, and how many runs they do not cover whole.
+
+    Returns
+    -------
+    tuple of Caution
+        Each once; with traces, `trace_coverage` where a run lies outside them or partly so.
+    """
+    said = {(c.code, c.message): c for t in measured.traces[arm] for c in t.cautions}
+    runs = measured.runs_of(arm)
+    if measured.traces[arm] and runs:
+        bare = 0
+        for run in runs:
+            samples, why = run_samples(measured, arm, run.stored)
+            bare += samples.is_empty() or any(c.code == "trace_partial" for c in why)
+        if bare:
+            note = caution("trace_coverage", arm=arm, n=bare, total=len(runs))
+            said[(note.code, note.message)] = note
+    return tuple(said.values())
 
 
 def _facts_only(info: Mapping[str, object]) -> Run:
@@ -203,10 +226,6 @@ def _facts_only(info: Mapping[str, object]) -> Run:
 
 def _who() -> pl.Expr:
     return pl.coalesce(pl.col("gpu_uuid"), pl.col("gpu_index").cast(pl.String), pl.lit("GPU"))
-
-
-def _count(samples: pl.DataFrame) -> int:
-    return samples.select(_who().n_unique()).item() if samples.height else 0
 
 
 def _label(rows: pl.DataFrame, key: str) -> str:

@@ -6,6 +6,7 @@ from gpuverdict.energy.cards import card_imbalance, peak_node_power, per_card, t
 from gpuverdict.energy.phase import decode_token_energy, measure_idle, phase_energy
 from gpuverdict.energy.window import (
     TELEMETRY_UNITS,
+    traced_gpus,
     trapezoid,
     window_energy,
     window_telemetry,
@@ -20,6 +21,7 @@ __all__ = [
     "per_card",
     "phase_energy",
     "throttle_shares",
+    "traced_gpus",
     "trapezoid",
     "window_energy",
     "window_telemetry",

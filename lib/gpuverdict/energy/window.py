@@ -18,7 +18,7 @@ from gpuverdict.telemetry.samples import SLOWDOWN_BITS
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
-__all__ = ["TELEMETRY_UNITS", "trapezoid", "window_energy", "window_telemetry"]
+__all__ = ["TELEMETRY_UNITS", "traced_gpus", "trapezoid", "window_energy", "window_telemetry"]
 
 # method notes 16.2
 MAX_GAP_S = 3.0
@@ -157,7 +157,7 @@ def window_telemetry(
     energy = window_energy(trace, start_s, end_s, gpus=gpus)
     power = None if energy.value is None else energy.value / (end_s - start_s)
     inside = trace.samples.filter(pl.col("time_epoch_s").is_between(start_s, end_s))
-    held = len(_by_gpu(trace))
+    held = traced_gpus(trace)
     if gpus is not None and held != gpus:
         # Whose memory, whose clock? A sum or a median over other cards would look plausible.
         why = (caution("gpu_count", found=held, expected=gpus),)
@@ -169,11 +169,16 @@ def window_telemetry(
     return {
         "power_w": Estimate(value=power, unit="w", n=energy.n, cautions=energy.cautions),
         "energy_j": energy,
-        "memory_used_mib": _memory_peak(inside),
+        "memory_used_mib": _memory_peak(trace, inside, start_s, end_s),
         "sm_clock_mhz": _clock(busy, notes),
         "sm_clock_spread_ratio": _clock_spread(busy, notes),
         "throttled_ratio": _throttled(busy, notes),
     }
+
+
+def traced_gpus(trace: Trace) -> int:
+    """Count the GPUs of a trace, by UUID, else by index; samples of neither are one GPU's."""
+    return len(_by_gpu(trace))
 
 
 def _by_gpu(trace: Trace) -> dict[str, pl.DataFrame]:
@@ -277,10 +282,16 @@ def _busy(inside: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Caution, ...]]:
     return busy, ()
 
 
-def _memory_peak(inside: pl.DataFrame) -> Estimate:
+def _memory_peak(trace: Trace, inside: pl.DataFrame, start_s: float, end_s: float) -> Estimate:
     held = inside.drop_nulls("memory_used_mib")
     if not held.height:
         return _absent("memory_used_mib", "mib")
+    for gpu, frame in _by_gpu(trace).items():
+        time = frame.drop_nulls("memory_used_mib")["time_epoch_s"]
+        # Half of a window has a largest sample too: it is not the peak of the window.
+        early, late = time.min(), time.max()
+        if early is None or early > start_s + MAX_GAP_S or late < end_s - MAX_GAP_S:  # type: ignore[operator]
+            return Estimate(value=None, unit="mib", cautions=(caution("no_bracket", gpu=gpu),))
     who = pl.coalesce(pl.col("gpu_uuid"), pl.col("gpu_index").cast(pl.String), pl.lit("GPU"))
     peaks = held.group_by(who.alias("gpu")).agg(pl.col("memory_used_mib").max())
     return Estimate(value=float(peaks["memory_used_mib"].sum()), unit="mib", n=held.height)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import polars as pl
 
+from gpuverdict.align import place
 from gpuverdict.capacity import arm_rooflines, device_memory
 from gpuverdict.case import Case
+from gpuverdict.energy import traced_gpus
 from gpuverdict.figures.draw_series import draw_points_and_lines, draw_traces
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import main_workload, metric_label, notice, per_run
 from gpuverdict.figures.style import figure_language, styled
+from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, empty
 from gpuverdict.text import sentence
 
 __all__ = ["power_over_time", "slo_margins", "step_bounds"]
@@ -74,7 +77,15 @@ def _watts(case: Case, arm: str) -> tuple[pl.DataFrame, float | None] | None:
         for r in case.measured.runs_of(arm)
         if r.stored.info.get("t0_epoch_s") is not None
     ]
-    samples = [t.samples for t in case.measured.traces.get(arm, ()) if t.samples.height]
+    loads = [Run(info=r.stored.info, requests=empty(REQUESTS), gaps=empty(TOKEN_GAPS))
+             for r in case.measured.runs_of(arm)]  # fmt: skip
+    samples = [
+        t.samples
+        for t in case.measured.traces.get(arm, ())
+        # Of another host, or of more cards than the arm has: the sum would be another one's.
+        if traced_gpus(t) == case.campaign.arms[arm].gpus
+        and any(place(load, t)[0] is not None for load in loads)
+    ]
     if not starts or not samples:
         return None
     begin = min(s for s, _ in starts)

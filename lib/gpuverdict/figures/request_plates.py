@@ -10,14 +10,16 @@ import pandas as pd
 import polars as pl
 from matplotlib.figure import Figure
 
+from gpuverdict.capacity import run_samples
 from gpuverdict.case import Case
+from gpuverdict.energy import traced_gpus
 from gpuverdict.figures.phase_plates import opening
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import metric_label, notice
 from gpuverdict.figures.style import ARM_COLOURS, GREY, LEVEL_COLOURS, figure_language, styled
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.phases import split_phases
-from gpuverdict.schema import METRICS
+from gpuverdict.schema import METRICS, Trace
 from gpuverdict.text import sentence
 from gpuverdict.units import format_value, scaled
 
@@ -247,13 +249,11 @@ def _draw_bars(axes: Any, bars: pl.DataFrame, lang: str) -> None:
 def _sampled(case: Case, run: MeasuredRun) -> Sequence[tuple[str, pl.DataFrame]]:
     """Give power and SM clock of the arm's GPUs during a run, in the run's own seconds."""
     begin, length = run.stored.info.get("t0_epoch_s"), run.stored.info.get("duration_s")
-    samples = [t.samples for t in case.measured.traces.get(run.arm, ()) if t.samples.height]
-    if begin is None or length is None or not samples:
+    if begin is None or length is None:
         return []
-    rows = pl.concat(samples, how="vertical_relaxed").filter(
-        pl.col("time_epoch_s").is_between(float(begin), float(begin) + float(length))
-    )
-    if rows.is_empty():
+    rows, _ = run_samples(case.measured, run.arm, run.stored)
+    # The sum over more cards than the arm has would be another one's.
+    if traced_gpus(Trace(samples=rows)) != case.campaign.arms[run.arm].gpus:
         return []
     binned = (
         rows.with_columns(x=((pl.col("time_epoch_s") - float(begin)) / 0.1).floor() * 0.1)

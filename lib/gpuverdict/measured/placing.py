@@ -30,7 +30,7 @@ __all__ = [
     "level_label",
     "plain_precision",
     "relative",
-    "with_chunk",
+    "with_stated",
 ]
 
 RUN_ROLES = ("sweeps", "runs", "files")
@@ -206,12 +206,20 @@ def _numbered(campaign: Campaign, entry: Entry, run: MeasuredRun, repeat: int) -
     return replace(run, repeat_no=repeat, sweep_id=sweep, server_start_id=start)
 
 
-def with_chunk(campaign: Campaign, arm: str, stored: StoredRun) -> StoredRun:
-    """Add to the facts of a run what the campaign says of the prefill's chunks and the log not."""
-    declared = campaign.arms[arm].prefill_chunk_tokens
-    if declared is None or stored.info.get("prefill_chunk_tokens") is not None:
-        return stored
-    return replace(stored, info={**stored.info, "prefill_chunk_tokens": declared})
+def with_stated(
+    campaign: Campaign, arm: str, stored: StoredRun, inventory: pl.DataFrame
+) -> StoredRun:
+    """Add to the facts of a run what its arm states and its log does not.
+
+    The chunk of a prefill, and which GPUs its host has: a trace of others is not laid beside it.
+    """
+    added: dict[str, object] = {}
+    chunk = campaign.arms[arm].prefill_chunk_tokens
+    if chunk is not None and stored.info.get("prefill_chunk_tokens") is None:
+        added["prefill_chunk_tokens"] = chunk
+    if not stored.info.get("gpu_uuids") and "gpu_uuid" in inventory.columns:
+        added["gpu_uuids"] = inventory["gpu_uuid"].drop_nulls().unique().sort().to_list()
+    return replace(stored, info={**stored.info, **added}) if added else stored
 
 
 def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: str) -> MeasuredRun:
@@ -237,7 +245,7 @@ def _place(campaign: Campaign, arm: str, entry: Entry, stored: StoredRun, path: 
         )  # fmt: skip
     return MeasuredRun(
         arm=arm, workload=entry.file.workload, level=level, repeat_no=0, sweep_id="",
-        server_start_id="", stored=with_chunk(campaign, arm, stored), path=path, cautions=cautions,
+        server_start_id="", stored=stored, path=path, cautions=cautions,
         card=_card(campaign, arm, entry, stored, path),
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from gpuverdict.measured.placing import (
     MeasuredRun,
     arm_runs,
     relative,
-    with_chunk,
+    with_stated,
 )
 from gpuverdict.measured.server_times import ServerJoin, join_runs
 from gpuverdict.schema import TOKEN_GAPS, Run, Trace, empty
@@ -117,6 +117,10 @@ def measure(
             lost.append(Lost(arm=arm, role=file.role, path=path, error=error))
         else:
             by_arm[arm].append(entry)
+    inventory = {
+        arm: merge_inventories(e.inventory for e in by_arm[arm] if e.inventory is not None)
+        for arm in campaign.arms
+    }
     runs: list[MeasuredRun] = []
     probes: dict[str, tuple[StoredRun, ...]] = {}
     joins: dict[str, ServerJoin] = {}
@@ -125,6 +129,10 @@ def measure(
         if not (spec.sweeps or spec.runs or spec.files):
             cautions.append(caution("arm_without_logs", arm=arm))
         own, refused, said = arm_runs(campaign, arm, by_arm[arm])
+        own = [
+            replace(run, stored=with_stated(campaign, arm, run.stored, inventory[arm]))
+            for run in own
+        ]
         rows = [e.server_requests for e in by_arm[arm] if e.server_requests is not None]
         if rows:
             own, joined = _with_server_times(own, pl.concat(rows))
@@ -133,7 +141,7 @@ def measure(
         lost += refused
         cautions += said
         probes[arm] = tuple(
-            with_chunk(campaign, arm, run)
+            with_stated(campaign, arm, run, inventory[arm])
             for e in by_arm[arm]
             if e.file.role == "prefill_probe"
             for run in e.runs
@@ -149,10 +157,7 @@ def measure(
             a: tuple(_own_cards(t, spec.cards) for e in by_arm[a] for t in e.traces)
             for a, spec in campaign.arms.items()
         },
-        inventory={
-            a: merge_inventories(e.inventory for e in by_arm[a] if e.inventory is not None)
-            for a in campaign.arms
-        },
+        inventory=inventory,
         server_metrics={a: _metrics(campaign, by_arm[a]) for a in campaign.arms},
         server_joins=joins,
         server_logs={a: tuple(f.path for arm, f in logs if arm == a) for a in campaign.arms},

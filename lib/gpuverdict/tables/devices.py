@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuverdict.capacity import CardUse, arm_card_use, arm_watermarks, memory_growth
+from gpuverdict.capacity import (
+    CardUse,
+    arm_card_use,
+    arm_watermarks,
+    memory_growth,
+    trace_reservations,
+)
 from gpuverdict.case import Case
 from gpuverdict.errors import Caution
 from gpuverdict.tables.answers import plain_table
@@ -137,7 +143,8 @@ def cards_table(case: Case, lang: str = "en") -> Section:
     for arm in arms_of(case):
         use = arm_card_use(case.measured, case.summary, arm, first_workload(case))
         rows += _card_rows(use, lang)
-        notes += _said(use.cautions, lang)
+        notes += _said(trace_reservations(case.measured, arm), lang)
+        notes += [f"{arm}: {text}" for text in _said(use.cautions, lang)]
         peak, limit = use.node_peak_w, use.supply_limit_w
         notes += [f"{arm}: {text}" for text in _said(peak.cautions, lang) if peak.value is not None]
         if peak.value is not None and limit is None:

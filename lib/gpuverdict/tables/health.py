@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from gpuverdict.capacity import trace_reservations
 from gpuverdict.case import Case
 from gpuverdict.summary.campaign import RunFacts
 from gpuverdict.tables.rows import arms_of
-from gpuverdict.tables.words import level_name, percent, spoken, spread
+from gpuverdict.tables.words import caution_text, level_name, percent, spoken, spread
 from gpuverdict.units import format_value
 
 __all__ = ["Vital", "facts_of", "vitals"]
@@ -21,6 +22,8 @@ LOW_STEADY_SHARE = 0.9
 CLOCK_SPREAD = 0.03
 LONG_GAP_S = 1.0
 SOAK_S = 1800.0
+# What a trace says of itself that leaves runs, or parts of them, without samples.
+_CUT_TRACES = ("trace_coverage", "clock_step", "trace_cut", "zone_unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +199,10 @@ def _gaps(case: Case, lang: str) -> Vital:
     name = spoken(lang, "vital_gaps")
     if not found:
         return Vital(name=name, value="–", note=spoken(lang, "vital_no_trace"))
-    return Vital(name=name, value=spread([max(found)], "s"), warn=max(found) > LONG_GAP_S)
+    said = [c for arm in arms_of(case) for c in trace_reservations(case.measured, arm)]
+    short = [caution_text(c, lang) for c in said if c.code in _CUT_TRACES]
+    warn = max(found) > LONG_GAP_S or bool(short)
+    return Vital(name=name, value=spread([max(found)], "s"), warn=warn, note=" ".join(short))
 
 
 def _soak(facts: Sequence[RunFacts], lang: str) -> Vital:

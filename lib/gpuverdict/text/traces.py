@@ -733,4 +733,21 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请在两边都记录带时区的时间，或使用 `gpuverdict record`。",
         ),
     },
+    "trace_refused": {
+        "en": (
+            "The GPU trace of {arm} could not be used ({why}).",
+            "See the notes of the table GPU by GPU.",
+        ),
+        "zh": ("组 {arm} 的 GPU 采样无法使用（{why}）。", "见“逐 GPU 对照”表的注释。"),
+    },
+    "trace_coverage": {
+        "en": (
+            "{arm}: {n} of {total} runs are not wholly covered by a trace.",
+            "Let the recorder run from before the first request until after the last one.",
+        ),
+        "zh": (
+            "{arm}：{total} 次运行中有 {n} 次没有被 trace 完整覆盖。",
+            "请让采样从首个请求之前一直运行到最后一个请求之后。",
+        ),
+    },
 }

@@ -49,6 +49,10 @@ _ENERGY_MODIFIERS = {"short_window": "short window", "averaged_short_window": "s
 # Why a metric has no value, in the order in which it is worth saying.
 _LACKING = ("no_trace", "not_streamed", "no_gaps_in_log", "prefill_under_load", "no_slo")
 
+# Why a trace that is there gives nothing, as the summary's rows have it.
+_REFUSED_TRACE = ("gpu_count", "trace_of_other_gpu", "zone_unknown", "no_clock", "no_overlap",
+                  "no_bracket", "gap", "too_few", "implausible")  # fmt: skip
+
 Runs = Sequence[tuple[int, float | None]]
 
 
@@ -297,6 +301,9 @@ def not_measured(key: CellKey, rows: Sequence[Found], arms: Sequence[str]) -> li
             values = {"arm": ", ".join(arms)} if code == "no_trace" else {}
             said.append(caution(code, **values))
             break
+    unusable = [code for code in _REFUSED_TRACE if code in codes]
+    if unusable and "no_trace" not in codes:
+        said.append(caution("trace_refused", arm=", ".join(arms), why=", ".join(unusable)))
     return said
 
 

@@ -15,9 +15,10 @@ from gpuverdict.capacity import (
     arm_watermarks,
     common_grid,
     memory_growth,
+    trace_reservations,
 )
 from gpuverdict.curves import CurveComparison, CurveFit, compare_curves
-from gpuverdict.energy import measure_idle, phase_energy
+from gpuverdict.energy import measure_idle, phase_energy, traced_gpus
 from gpuverdict.health import Health
 from gpuverdict.measured import Measured
 from gpuverdict.summary import Summary
@@ -59,7 +60,7 @@ def energy_section(
     dict
         arm -> `levels` (mean over runs of power, energy and energy a token, with the number of runs
         that have it), `idle_w` and `phases` (`energy.phase_energy`; null values say why), `cards`
-        (node peak and imbalance) and `memory` (marks and growth).
+        (node peak and imbalance), `memory` (marks and growth) and `trace_cautions`.
     """
     frame = summary.frame
     wanted = frame[
@@ -92,7 +93,7 @@ def _cards(measured: Measured, summary: Summary, health: Health, arm: str) -> di
         use = arm_card_use(measured, summary, arm, workload)
         uses[workload] = {
             "node_peak_w": use.node_peak_w, "supply_limit_w": use.supply_limit_w,
-            "imbalance": dict(use.imbalance),
+            "imbalance": dict(use.imbalance), "cautions": list(use.cautions),
         }  # fmt: skip
         marks += [
             {
@@ -114,7 +115,8 @@ def _cards(measured: Measured, summary: Summary, health: Health, arm: str) -> di
         }
         for entry in memory_growth(measured, health, arm)
     ]  # fmt: skip
-    return {"cards": uses, "memory": {"marks": marks, "growth": growth}}
+    said = list(trace_reservations(measured, arm))
+    return {"cards": uses, "memory": {"marks": marks, "growth": growth}, "trace_cautions": said}
 
 
 def _phases(measured: Measured, arm: str) -> dict[str, Any]:
@@ -122,6 +124,8 @@ def _phases(measured: Measured, arm: str) -> dict[str, Any]:
     runs = [run.stored.load() for run in measured.runs_of(arm)]
     probes = [probe.load() for probe in measured.probes[arm]]
     for trace in measured.traces[arm]:
+        if traced_gpus(trace) != measured.campaign.arms[arm].gpus:
+            continue
         beside = [run for run in runs if place(run, trace)[0] is not None]
         if beside:
             idle = measure_idle([*beside, *probes], trace)
