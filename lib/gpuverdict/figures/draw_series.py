@@ -146,9 +146,7 @@ def draw_beside(
     for axes, column, label in zip(both, columns, labels[1:], strict=True):
         for number, arm in enumerate(arms):
             own = frame[frame.series == arm]
-            colour, marker = ARM_COLOURS[number % 2], ARM_MARKERS[number % 2]
-            axes.scatter(own.x, own[column], s=24, color=colour, marker=marker, alpha=0.75, lw=0.4,
-                         edgecolor="white", label=arm, zorder=3)  # fmt: skip
+            colour = draw_arm_points(axes, own.assign(y=own[column]), arm, number)
             means = own.groupby("x")[column].mean()
             axes.plot(means.index, means, color=colour, lw=1.4)
         axes.set(xlabel=labels[0], ylabel=label)
