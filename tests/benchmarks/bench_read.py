@@ -59,7 +59,8 @@ def aiperf_log(path: Path) -> None:
                 "metadata": {
                     "session_num": i, "x_request_id": f"{i:032x}", "request_start_ns": begin,
                     "request_ack_ns": begin + 1_000_000, "request_end_ns": end,
-                    "worker_id": "worker_1", "benchmark_phase": "profiling",
+                    "worker_id": "worker_1", "record_processor_id": "processor_1",
+                    "benchmark_phase": "profiling",
                     "was_cancelled": False,
                 },
                 "metrics": {

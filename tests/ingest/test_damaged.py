@@ -49,6 +49,11 @@ SEEDS = {
     / "inference-perf-0.1.1/mixed/per_request_lifecycle_metrics.json.gz",
     "inference-perf 0.5": RECORDED
     / "inference-perf-0.5.0/mixed/per_request_lifecycle_metrics.json.gz",
+    "aiperf 0.3": RECORDED / "aiperf-0.3.0/mixed/profile_export.jsonl.gz",
+    "aiperf 0.9": RECORDED / "aiperf-0.9.0/cancel/profile_export.jsonl.gz",
+    "aiperf telemetry": RECORDED / "aiperf-0.13.0/telemetry/gpu_telemetry_export.jsonl.gz",
+    "aiperf server metrics": RECORDED / "aiperf-0.6.0/mixed/server_metrics_export.json.gz",
+    "sglang 0.5.8": RECORDED / "sglang-0.5.8/oai/out.jsonl.gz",
     "genai-perf 0.0.8": RECORDED / "genai-perf-0.0.8/empties/profile_export.json.gz",
 }
 # Not JSON: what replaces values in a JSON tree passes these by.

@@ -120,19 +120,22 @@ def test_dcgmi_has_no_time_unless_stated_and_says_it_is_unverified(tmp_path):
 
 
 def test_aiperf_telemetry_in_both_namings(tmp_path):
-    def line(prefix: str, ns: int) -> str:
-        data = {
-            f"{prefix}gpu_power_usage": 300.0,
-            f"{prefix}energy_consumption": 1.5,
-            f"{prefix}gpu_utilization": 97.0,
-            f"{prefix}gpu_memory_used": 20.0,
-        }
+    def line(names: tuple[str, ...], ns: int, source: str = "http://node:9400/metrics") -> str:
+        data = dict(zip(names, (300.0, 1.5, 97.0, 20.0, 60.0), strict=True))
         record = {"timestamp_ns": ns, "gpu_index": 0, "gpu_uuid": "GPU-1", "telemetry_data": data}
-        return json.dumps(record | {"gpu_model_name": "NVIDIA H200", "dcgm_url": "u"}) + "\n"
+        return json.dumps(record | {"gpu_model_name": "NVIDIA H200", "dcgm_url": source}) + "\n"
 
-    for prefix in ("", "nvidia_"):
-        text = line(prefix, 1796090400_000000123) + line(prefix, 1796090400_333000456)
+    old = ("gpu_power_usage", "energy_consumption", "gpu_utilization", "gpu_memory_used",
+           "sm_utilization")  # fmt: skip
+    new = ("nvidia_power_usage", "nvidia_energy_consumption", "nvidia_gpu_utilization",
+           "nvidia_memory_used", "nvidia_sm_utilization")  # fmt: skip
+    text = line(new, 1796090400_000000123, "pynvml://localhost")
+    assert read(tmp_path, text, "t.jsonl").samples["sm_active_ratio"].null_count() == 1
+    for names in (old, new):
+        text = line(names, 1796090400_000000123) + line(names, 1796090400_333000456)
         samples = read(tmp_path, text, "t.jsonl").samples
+        assert samples["power_w"].to_list() == [300.0, 300.0]
+        assert samples["sm_active_ratio"][0] == pytest.approx(0.6)
         assert samples["energy_j"][0] == 1.5e6
         assert samples["memory_used_mib"][0] == pytest.approx(20e9 / 2**20)
         assert samples["gpu_util_ratio"][0] == pytest.approx(0.97)

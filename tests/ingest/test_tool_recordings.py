@@ -10,13 +10,13 @@ import pytest
 from tests.ingest.tool_recordings import DATA, Recording, own_ttfts_s, recordings
 
 from gpuverdict.files import ReadOptions
-from gpuverdict.recognise import read_run
+from gpuverdict.recognise import read_any, read_run, read_trace
 from gpuverdict.schema import REQUESTS, RUN_FIELDS, TOKEN_GAPS, Run, check
 from gpuverdict.summary import summarize
 
 ALL = list(recordings())
 _DIALECTS = {"evalscope": "evalscope", "guidellm": "guidellm", "inference-perf": "inference_perf",
-             "genai-perf": "genai_perf"}  # fmt: skip
+             "genai-perf": "genai_perf", "aiperf": "aiperf", "sglang": "sglang"}  # fmt: skip
 # A tool that ran by the clock, or went on beyond its last wanted row, has no row for the rest.
 _BY_CLOCK = {"seconds", "rates"}
 
@@ -71,10 +71,11 @@ def test_rows_by_status_and_tokens_are_the_servers(recording: Recording) -> None
         assert 0.5 * ends["ok"] < counts["ok"] <= ends["ok"]
         return
     assert counts["ok"] == ends["ok"]
-    if recording.tool in ("guidellm", "aiperf") and recording.version in ("0.1.0",):
+    if (recording.tool, recording.version) == ("guidellm", "0.1.0"):
         assert counts["error"] == ends["error"] + ends["empty"]
     else:
         assert counts["error"] + counts["empty"] == ends["error"] + ends["empty"]
+        assert counts["cancelled"] == ends["cancelled"]
     ok = rows.filter(pl.col("status") == "ok")
     assert Counter(ok["output_tokens"]) == Counter(
         row["output_tokens"] for row in recording.finished()
@@ -204,6 +205,52 @@ def test_genai_perf_agrees_with_its_own_summary() -> None:
     for metric in ("ttft_s", "e2e_s"):
         own = summary.info["reported"][f"{metric}.mean"]
         assert ok[metric].mean() == pytest.approx(own, rel=1e-3 if metric == "ttft_s" else 0.01)
+
+
+@pytest.mark.parametrize("version", ["0.6.0", "0.11.0", "0.13.0"])
+def test_aiperf_telemetry_is_what_the_mock_page_held(version: str) -> None:
+    trace = read_trace(DATA / f"aiperf-{version}/telemetry/gpu_telemetry_export.jsonl.gz")
+    samples = trace.samples
+    # The page: 200 to 207 W, a counter of 203 W, 61,000 MiB, 55 C, 80 %, 40 % and SM 0.6.
+    assert samples["power_w"].is_between(200.0, 207.0).all()
+    span = samples["time_epoch_s"][-1] - samples["time_epoch_s"][0]
+    power = (samples["energy_j"][-1] - samples["energy_j"][0]) / span
+    assert power == pytest.approx(203.0, rel=0.03)
+    for column, value in (("memory_used_mib", 61000.0), ("temperature_c", 55.0),
+                          ("gpu_util_ratio", 0.8), ("mem_util_ratio", 0.4),
+                          ("sm_active_ratio", 0.6)):  # fmt: skip
+        assert samples[column].to_list() == pytest.approx([value] * samples.height)
+    assert not trace.info.get("unverified")
+
+
+@pytest.mark.parametrize(("version", "case_name"), [("0.6.0", "mixed"), ("0.11.0", "mixed"),
+                                                     ("0.13.0", "telemetry")])  # fmt: skip
+def test_aiperf_server_metrics_lie_on_the_clock_of_the_requests(
+    version: str, case_name: str
+) -> None:
+    recording = case(f"aiperf-{version}/{case_name}")
+    (frame,) = read_any(recording.log.parent / "server_metrics_export.json.gz")
+    stamps = frame["time_epoch_s"]
+    rows = recording.truth()
+    # Start and end of the measured phase, within the second that the pages are apart.
+    assert abs(stamps.min() - rows[0]["t_arrival"]) < 1.0
+    assert abs(stamps.max() - max(row["t_last"] or row["t_arrival"] for row in rows)) < 1.0
+    served = frame.filter(pl.col("name") == "vllm:request_success_total")["value"]
+    # What arrived before the first page of the phase was fetched is not in the difference.
+    assert len(rows) - 4 <= served.max() <= len(rows)
+
+
+def test_aiperf_raw_records_agree_with_its_records() -> None:
+    for version in ("0.6.0", "0.11.0", "0.13.0"):
+        folder = DATA / f"aiperf-{version}/telemetry"
+        frames = []
+        for name in ("profile_export.jsonl.gz", "profile_export_raw.jsonl.gz"):
+            (run,) = read_run(folder / name)
+            frames.append(run.requests.filter(pl.col("phase") == "main").sort("start_s"))
+        records, raw = frames
+        assert records.height == raw.height == 24
+        for column in ("ttft_s", "e2e_s"):
+            assert raw[column].to_list() == pytest.approx(records[column].to_list(), abs=1e-6)
 
 
 def test_unknown_token_counts_give_no_rate() -> None:

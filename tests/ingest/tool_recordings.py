@@ -50,11 +50,16 @@ class Recording:
             rows = [row for row in rows if row["prompt_tokens"] > _TRIAL_WORDS]
             # Two levels in one server start; the fixture is the second.
             return rows[-16:] if self.case == "levels" else rows
+        if self.tool == "aiperf" and self.case == "telemetry":
+            return rows[2:]  # two warm-up requests were asked for
+        if self.tool == "sglang":
+            return rows[1:]  # it repeats the first prompt as a warm-up
         return rows
 
     def ends(self) -> Counter[str]:
-        """How the requests ended at the server: ok, empty, error, abort."""
-        names = {"length": "ok", "stop": "ok", "http_500": "error", "cut": "error"}
+        """How the requests ended at the server, in the words of a status."""
+        names = {"length": "ok", "stop": "ok", "http_500": "error", "cut": "error",
+                 "abort": "cancelled"}  # fmt: skip
         return Counter(names.get(row["end"], row["end"]) for row in self.truth())
 
     def finished(self) -> list[dict[str, Any]]:
@@ -80,7 +85,7 @@ class Recording:
 
 _LOGS = ("benchmark_data.db.gz", "benchmarks.json.gz", "benchmarks.yaml.gz", "report.json.gz",
          "report.yaml.gz", "per_request_lifecycle_metrics.json.gz", "profile_export.json.gz",
-         "profile_export.jsonl.gz")  # fmt: skip
+         "profile_export.jsonl.gz", "out.jsonl.gz")  # fmt: skip
 
 
 def recordings() -> Iterator[Recording]:
@@ -176,5 +181,17 @@ def _aiperf(recording: Recording) -> list[float]:
     ]
 
 
-_READERS = {"evalscope": _evalscope, "guidellm": _guidellm, "inference-perf": _inference_perf,
-            "genai-perf": _genai_perf, "aiperf": _aiperf}  # fmt: skip
+def _sglang(recording: Recording) -> list[float]:
+    run = json.loads(recording.data())
+    listed = zip(run["ttfts"], run["errors"], strict=True)
+    return [ttft for ttft, error in listed if not error and ttft > 0]
+
+
+_READERS = {
+    "aiperf": _aiperf,
+    "evalscope": _evalscope,
+    "genai-perf": _genai_perf,
+    "guidellm": _guidellm,
+    "inference-perf": _inference_perf,
+    "sglang": _sglang,
+}

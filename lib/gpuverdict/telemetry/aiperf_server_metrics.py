@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from gpuverdict.schema import SERVER_METRICS, check, conform
 __all__ = ["read", "why_not"]
 
 _HEAD_BYTES = 4096
+_ZONE_STEP_S = 900.0
 
 
 def why_not(document: Document, options: ReadOptions) -> str | None:
@@ -49,8 +51,7 @@ def read(document: Document, options: ReadOptions) -> pl.DataFrame:
     """
     try:
         top = json.loads(document.text)
-        ranges = top["summary"]["phase_time_ranges"][top.get("metrics_phase", "profiling")]
-        start, end = _seconds(ranges["start_ns"]), _seconds(ranges["end_ns"])
+        start, end = _span(top)
         rows = [
             row
             for name, metric in top["metrics"].items()
@@ -61,7 +62,7 @@ def read(document: Document, options: ReadOptions) -> pl.DataFrame:
         raise LogFormatError(
             document.name,
             found=f"an export of another shape ({type(problem).__name__}: {problem})",
-            expected="summary.phase_time_ranges and metrics.*.series",
+            expected="summary with the times of its phase, and metrics.*.series",
         ) from None
     if not rows:
         raise LogFormatError(document.name, found="an export without series", expected="some")
@@ -69,6 +70,25 @@ def read(document: Document, options: ReadOptions) -> pl.DataFrame:
               "value": pl.Float64}  # fmt: skip
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     return check(conform(frame, SERVER_METRICS), SERVER_METRICS, document.name)
+
+
+def _span(top: dict[str, Any]) -> tuple[float, float]:
+    """Start and end of the measured phase, epoch seconds.
+
+    Up to 0.11 they stand there in local time without a zone; the fetches of the same phase, in
+    nanoseconds since the epoch, tell the zone, as zones lie quarters of an hour apart.
+    """
+    summary = top["summary"]
+    if "phase_time_ranges" in summary:
+        ranges = summary["phase_time_ranges"][top.get("metrics_phase", "profiling")]
+        return _seconds(ranges["start_ns"]), _seconds(ranges["end_ns"])
+    local = [
+        datetime.fromisoformat(summary[key]).replace(tzinfo=UTC).timestamp()
+        for key in ("start_time", "end_time")
+    ]
+    last = max(_seconds(item["last_fetch_ns"]) for item in summary["endpoint_info"].values())
+    zone = round((last - local[1]) / _ZONE_STEP_S) * _ZONE_STEP_S
+    return local[0] + zone, local[1] + zone
 
 
 def _rows(

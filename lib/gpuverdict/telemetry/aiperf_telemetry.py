@@ -1,7 +1,8 @@
 """The GPU telemetry that AIPerf writes beside its records (JSON lines).
 
-Unverified by a real capture: no GPU was in reach of the client that wrote the logs here. Energy is
-in megajoules, memory in gigabytes of 1e9 bytes; names carry the prefix `nvidia_` in later versions.
+Seen of 0.6 to 0.13, written from a mock page of DCGM whose values were known. Energy is in
+megajoules, memory in gigabytes of 1e9 bytes; from 0.12 names carry the prefix `nvidia_`, and power,
+memory and temperature other words.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ from gpuverdict.text import caution
 __all__ = ["read", "why_not"]
 
 _GB_MIB = 1e9 / 2**20
-# metric -> (sample column, factor to the base unit)
+# metric -> (sample column, factor to the base unit); from 0.12 on under `nvidia_` and, some of
+# them, with another word.
 _METRICS: dict[str, tuple[str, float]] = {
     "gpu_power_usage": ("power_draw", 1.0),
+    "power_usage": ("power_draw", 1.0),
+    "memory_utilization": ("mem_util_ratio", 0.01),
+    "memory_used": ("memory_used_mib", _GB_MIB),
+    "temperature": ("temperature_c", 1.0),
+    "sm_utilization": ("sm_active_ratio", 0.01),
     "gpu_power_limit": ("power_limit_w", 1.0),
     "energy_consumption": ("energy_j", 1e6),
     "gpu_utilization": ("gpu_util_ratio", 0.01),
@@ -75,8 +82,8 @@ def read(document: Document, options: ReadOptions) -> Trace:
                 "time_epoch_s": _seconds(record["timestamp_ns"]),
                 "gpu_uuid": str(record["gpu_uuid"]),
                 "gpu_index": record.get("gpu_index"),
-                "name": record.get("gpu_model_name") or record.get("model_name"),
-                "host": record.get("hostname"),
+                "name": _word(record.get("gpu_model_name") or record.get("model_name")),
+                "host": _word(record.get("hostname")),
             }
         except (ValueError, KeyError, TypeError):
             if number == len(lines):
@@ -89,9 +96,12 @@ def read(document: Document, options: ReadOptions) -> Trace:
                 found=repr(line[:60]),
                 expected="an object with timestamp_ns, gpu_uuid and telemetry_data",
             ) from None
+        # Without DCGM the SM figure is a share of processes' time, not of active SMs.
+        source = str(record.get("telemetry_source_url") or record.get("dcgm_url"))
+        sampled = source.startswith("pynvml")
         for key, value in data.items():
             metric = key.removeprefix("nvidia_")
-            if metric not in _METRICS:
+            if metric not in _METRICS or (sampled and metric == "sm_utilization"):
                 unread.add(key)
                 continue
             column, factor = _METRICS[metric]
@@ -120,9 +130,12 @@ def read(document: Document, options: ReadOptions) -> Trace:
             "names": {row["gpu_uuid"]: row["name"] for row in rows if row["name"]},
             "dropped": dropped,
             "unread_columns": sorted(unread),
-            "unverified": True,
         },
     )
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _seconds(stamp_ns: Any) -> float:
