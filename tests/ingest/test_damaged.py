@@ -54,20 +54,16 @@ SEEDS = {
     "aiperf telemetry": RECORDED / "aiperf-0.13.0/telemetry/gpu_telemetry_export.jsonl.gz",
     "aiperf server metrics": RECORDED / "aiperf-0.6.0/mixed/server_metrics_export.json.gz",
     "sglang 0.5.8": RECORDED / "sglang-0.5.8/oai/out.jsonl.gz",
+    "llama-bench": RECORDED / "llama-bench-4227c9b/out.json",
+    "llama-bench csv": RECORDED / "llama-bench-4227c9b/out.csv",
+    "llama-bench table": RECORDED / "llama-bench-4227c9b/out.md",
     "genai-perf 0.0.8": RECORDED / "genai-perf-0.0.8/empties/profile_export.json.gz",
 }
 # Not JSON: what replaces values in a JSON tree passes these by.
-_NO_TREE = {"llm-d report", "guidellm 0.1 yaml", "evalscope 0.17", "evalscope 1.6",
-            "evalscope 1.14"}  # fmt: skip
-_EVENT = 'data: {"choices": [{"delta": {"content": "a"}}]}'
+_NO_TREE = {"llm-d report", "llama-bench csv", "llama-bench table", "guidellm 0.1 yaml",
+            "evalscope 0.17", "evalscope 1.6", "evalscope 1.14"}  # fmt: skip
 # Dialects without a recorded file, in their documented form.
 WRITTEN = {
-    "genai-perf": {
-        "service_kind": "openai", "version": "0.0.16", "experiments": [{
-            "experiment": {"mode": "concurrency", "value": 2}, "window_boundaries": [5, 90],
-            "requests": [{"timestamp": 10 + i, "response_timestamps": [20, 30, 40],
-                          "response_outputs": [{"response": _EVENT}] * 3} for i in range(4)]}],
-    },
     "trtllm records": [
         {"id": i, "num_input_tokens": 8, "output_tokens": 5, "error_tokens": 0,
          "start_timestamp": 10**15 + i, "first_token_timestamp": 10**15 + 10**8,
@@ -79,10 +75,6 @@ WRITTEN = {
                         "request_latency_percentiles_ms": {"p50": 700.0}},
         "streaming_metrics": {"ttft_percentiles": {"p50": 55.0}},
     },
-    "llama-bench": [
-        {"build_commit": "a", "model_type": "m", "n_prompt": 512, "n_gen": 0, "avg_ns": 10**8,
-         "avg_ts": 5120.0, "samples_ns": [10**8, 2 * 10**8]} for _ in range(3)
-    ],
     "fmperf": {"results": [
         {"timestamp": 10**18 + i * 10**7, "duration_ms": 10.0, "worker_idx": 0,
          "request_idx": i % 3, "n_tokens": 1, "ok": True, "error": "None"} for i in range(12)

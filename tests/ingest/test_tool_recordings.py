@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from gpuverdict.summary import summarize
 ALL = list(recordings())
 _DIALECTS = {"evalscope": "evalscope", "guidellm": "guidellm", "inference-perf": "inference_perf",
              "genai-perf": "genai_perf", "aiperf": "aiperf", "sglang": "sglang"}  # fmt: skip
+LLAMA_BENCH = DATA / "llama-bench-4227c9b"
 # A tool that ran by the clock, or went on beyond its last wanted row, has no row for the rest.
 _BY_CLOCK = {"seconds", "rates"}
 
@@ -44,7 +48,8 @@ def open_ended(recording: Recording) -> bool:
 def test_recordings_are_here() -> None:
     assert len({item.tool for item in ALL}) == len(_DIALECTS)
     assert {folder.name for folder in DATA.iterdir() if folder.is_dir()} == {
-        f"{item.tool}-{item.version}" for item in ALL
+        *(f"{item.tool}-{item.version}" for item in ALL),
+        LLAMA_BENCH.name,
     }
 
 
@@ -251,6 +256,47 @@ def test_aiperf_raw_records_agree_with_its_records() -> None:
         assert records.height == raw.height == 24
         for column in ("ttft_s", "e2e_s"):
             assert raw[column].to_list() == pytest.approx(records[column].to_list(), abs=1e-6)
+
+
+def rates_of(name: str) -> list[float]:
+    """Tokens a second of each run, by the figure of its kind."""
+    found = []
+    for run in read_run(LLAMA_BENCH / name):
+        assert not run.info["unverified"]
+        reported = run.info["reported"]
+        n = reported.get("input_tokens.sum", 0.0) + reported.get("output_tokens.sum", 0.0)
+        both = "e2e_s.mean" in reported
+        found.append(
+            n / reported["e2e_s.mean"] if both
+            else reported.get("prefill_tokens_per_s.value")
+            or reported["decode_tokens_per_s.value"]
+        )  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.jsonl"])
+def test_llama_bench_samples_are_the_tools_own(name: str) -> None:
+    text = (LLAMA_BENCH / name).read_text()
+    rows = json.loads(text) if name == "out.json" else [json.loads(t) for t in text.splitlines()]
+    own = [rate for row in rows for rate in row["samples_ts"]]
+    assert len(own) == 12
+    assert rates_of(name) == pytest.approx(own, rel=1e-5)
+
+
+def test_llama_bench_means_of_csv_and_markdown_are_the_tools_own() -> None:
+    with (LLAMA_BENCH / "out.csv").open() as stream:
+        means = [
+            (int(row["n_prompt"]) + int(row["n_gen"])) / int(row["avg_ns"]) * 1e9
+            for row in csv.DictReader(stream)
+        ]
+    assert rates_of("out.csv") == pytest.approx(means, rel=1e-9)
+    printed = re.findall(r"([0-9.]+) ± ", (LLAMA_BENCH / "out.md").read_text())
+    assert rates_of("out.md") == pytest.approx([float(text) for text in printed])
+
+
+def test_llama_bench_at_another_depth_is_another_workload() -> None:
+    asked = [run.info["requested_input_tokens"] for run in read_run(LLAMA_BENCH / "depth.json")]
+    assert asked == [64, 64, None, None, 192, 192, 128, 128]
 
 
 def test_unknown_token_counts_give_no_rate() -> None:
