@@ -73,6 +73,7 @@ def test_the_figure_shows_every_minute_of_every_run(long_and_short: Path) -> Non
     assert row["n_met"] == int((third.ttft_s <= 0.0505).sum())
     assert 0.2 < row["share_ratio"] < 0.95
     judged = plate.frame[plate.frame.arm == "a"].n.sum()
+    assert "a at 1 stream: " in plate.finding
     assert f"of {judged:,} requests" in plate.finding
     assert f"{judged:,} 个请求" in figures.slo_by_minute(case, "zh").finding
 

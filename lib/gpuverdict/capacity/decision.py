@@ -160,7 +160,8 @@ def _decide(
     elif c.limiting:
         reasons.append(caution("tier_limited_by", part=c.limiting, level=c.highest_met))
     if ratio is None:
-        reasons.append(caution("memory_not_measured"))
+        # Without a level within the SLO there is none whose peak could be judged.
+        reasons += [caution("memory_not_measured")] if level is not None else []
     elif ratio > MEMORY_FULL:
         go = False
         reasons.insert(0, caution("memory_full", ratio=ratio))

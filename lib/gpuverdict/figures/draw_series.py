@@ -115,7 +115,9 @@ def draw_points_and_lines(
         axes.minorticks_off()
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.set_ylim(bottom=0)
-    if len(points):
+    if points.y.notna().any():
+        # The margin of a narrow spread would cut the highest points.
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.06 * float(points.y.max())))
         axes.legend(fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -9,7 +9,7 @@ from gpuverdict.case import Case
 from gpuverdict.errors import Caution
 from gpuverdict.figures.draw_series import draw_points_and_lines
 from gpuverdict.figures.plate import Plate
-from gpuverdict.figures.plates import main_workload, notice
+from gpuverdict.figures.plates import level_text, main_workload, notice
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.text import sentence
@@ -31,9 +31,11 @@ def slo_by_minute(case: Case, lang: str = "en", workload: str | None = None) -> 
     for arm in arms:
         rows, said = _of_arm(case, arm, workload)
         records += rows
-        words.append(_words(arm, rows, said, lang))
+        words.append(_words(case, arm, rows, said, lang))
     frame = pd.DataFrame(records, columns=COLUMNS)
-    shown = frame.dropna(subset=["share_ratio"]).rename(columns={"minute": "x"})
+    # People count minutes from one.
+    shown = frame.dropna(subset=["share_ratio"])
+    shown = shown.assign(x=shown.minute.astype(int) + 1)
     pooled = shown.groupby(["arm", "x"], as_index=False)[["n", "n_met"]].sum()
     with styled():
         axes = draw_points_and_lines(
@@ -81,7 +83,9 @@ def _record(run: MeasuredRun, level: float, row: dict[str, object]) -> dict[str,
     return {"arm": run.arm, "level": level, "repeat_no": run.repeat_no, **row}
 
 
-def _words(arm: str, rows: list[dict[str, object]], said: tuple[Caution, ...], lang: str) -> str:
+def _words(
+    case: Case, arm: str, rows: list[dict[str, object]], said: tuple[Caution, ...], lang: str
+) -> str:
     if not rows:
         why = " ".join(sentence(c.code, lang, **c.values) for c in said)
         missing = sentence("word_not_measured", lang)
@@ -89,11 +93,13 @@ def _words(arm: str, rows: list[dict[str, object]], said: tuple[Caution, ...], l
     frame = pd.DataFrame(rows)
     judged = frame[frame.n > 0]
     worst = judged.loc[judged.share_ratio.idxmin()]
+    runs = case.measured.runs_of(arm)
+    level = next(level_text(r.level, lang) for r in runs if max(r.level.values()) == worst.level)
     return sentence(
         "minutes_words",
         lang,
         arm=arm,
-        level=f"{worst.level:g}",
+        level=level,
         share=f"{100 * judged.n_met.sum() / judged.n.sum():.1f} %",
         n=int(judged.n.sum()),
         minutes=len(frame),

@@ -96,7 +96,8 @@ def growth_table(case: Case, lang: str = "en") -> Section:
                 notes += _said([entry.reason] if entry.reason else [], lang)
                 continue
             codes = {c.code for c in leak.cautions}
-            word = "growth_alarm" if leak.alarm else "growth_none"
+            rises = "growth_slow" if leak.seconds_until_full is not None else "growth_none"
+            word = "growth_alarm" if leak.alarm else rises
             if leak.alarm is None:
                 word = "growth_flat" if "memory_flat" in codes else "growth_few"
             never = "–"
@@ -185,7 +186,7 @@ def _card_rows(use: CardUse, lang: str) -> list[list[str]]:
             format_value(card["memory_peak_mib"], "mib"),
             format_value(card["sm_clock_p50_mhz"], "mhz"),
             percent(card["throttled_ratio"]),
-            format_value(card["temperature_max_c"], "c"),
+            "–" if card["temperature_max_c"] is None else f"{card['temperature_max_c']:.0f} °C",
         ]
         for card in use.cards.iter_rows(named=True)
     ]

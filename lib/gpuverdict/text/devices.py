@@ -49,7 +49,10 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "growth_requests": _both("requests until full", "耗尽前的请求数"),
     "growth_hours": _both("hours until full", "耗尽前的小时数"),
     "growth_says": _both("says", "结论"),
-    "growth_alarm": _both("grows", "在增长"),
+    "growth_alarm": _both("grows: alarm", "在增长：报警"),
+    "growth_slow": _both(
+        "grows, below the alarm of 1 % in ten minutes", "在增长，但低于每十分钟 1 % 的报警线"
+    ),
     "growth_none": _both("no growth resolved", "未检出增长"),
     "growth_flat": _both("flat: no information", "平直：无法判断"),
     "growth_few": _both("too few samples", "样本过少"),
@@ -102,7 +105,10 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "{arm}（{level} 档）：{minutes} 分钟共 {n:,} 个请求，{share} 满足；最差的一分钟为 {worst}"
         "（第 {minute} 分钟，{worst_n:,} 个请求，第 {repeat} 次运行）。",
     ),
-    "minutes_missing": _both("{arm}: {missing}. {why}", "{arm}：{missing}。{why}"),
+    "minutes_missing": _both(
+        "SLO minute by minute, {arm}: {missing}. {why}",
+        "{arm} 逐分钟的 SLO 满足率：{missing}。{why}",
+    ),
     "minutes_short": {
         "en": (
             "Its longest run sent requests for {span_s:.0f} s; {needed_s:.0f} s (two whole minutes) "
@@ -132,9 +138,9 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "每焦耳与每秒 token 数随功率上限的变化。{finding}",
     ),
     "limits_none": _both(
-        "Not measured: all runs were made under one power limit. Set others with `nvidia-smi -pl`, "
+        "Tokens a joule by power limit: not measured, all runs were made under one limit. Set others with `nvidia-smi -pl`, "
         "an arm each with its `power_limit_w`, at least three limits of two runs.",
-        "未测量：所有运行都在同一功率上限下。请用 `nvidia-smi -pl` 设置其他上限，每个上限一组并写明 "
+        "不同功率上限下的每焦耳 token 数：未测量，所有运行都在同一上限下。请用 `nvidia-smi -pl` 设置其他上限，每个上限一组并写明 "
         "`power_limit_w`，至少三个上限、每个两次运行。",
     ),
     "limits_peak": _both(
