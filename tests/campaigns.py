@@ -179,7 +179,7 @@ def arm(name: str, **keys: Any) -> dict[str, Any]:
 
 
 def write_campaign(folder: Path, arms: Mapping[str, Mapping[str, Any]], **keys: Any) -> Path:
-    """Write `campaign.yaml` (JSON is YAML 1.2); `ab` compares the first arm with the last."""
+    """Write `campaign.yaml` (JSON is YAML 1.2); `ab` compares the first two arms."""
     names = list(arms)
     content = {
         "campaign": "small",
@@ -187,7 +187,7 @@ def write_campaign(folder: Path, arms: Mapping[str, Mapping[str, Any]], **keys: 
         "workload": {"load": "closed"},
         "design": {"runs_per_arm": 3},
         "arms": {name: dict(entry) for name, entry in arms.items()},
-        "comparisons": [{"name": "ab", "baseline": names[0], "candidate": names[-1]}],
+        "comparisons": [{"name": "ab", "baseline": names[0], "candidate": names[:2][-1]}],
     } | keys
     path = folder / "campaign.yaml"
     path.write_text(json.dumps(content))
