@@ -14,9 +14,11 @@ from tests.batch.campaigns import ROOT, run
 from tests.campaigns import closed_loop, vllm_result
 
 from gpuverdict.campaign import PLACEHOLDER, read_campaign
+from gpuverdict.diagnosis.beside import look_beside
 from gpuverdict.draft import draft_campaign
 from gpuverdict.errors import CampaignError, LogFormatError
 from gpuverdict.measured import Measured, measure
+from gpuverdict.steady import whole_run
 
 H200 = ROOT / "data" / "h200"
 CLIENTS = ROOT.parent / "shared" / "data" / "clients"
@@ -105,6 +107,28 @@ def test_every_client_folder(tmp_path: Path, tool: str) -> None:
         own = [arm for arm in found if arm.startswith(profile)]
         assert {place for arm in own for place in found[arm]} >= held, profile
     is_sourced(draft, CLIENTS / tool)
+
+
+def test_counters_of_real_pages_are_the_servers_own(tmp_path: Path) -> None:
+    """AIPerf's export of a mock's pages: preemptions and highest KV use, level by level."""
+    if not CLIENTS.is_dir():
+        pytest.skip("the client logs are not here")
+    _, folder = drafted(CLIENTS / "aiperf-0.13.0", tmp_path)
+    measured = opened(folder)
+    with (CLIENTS / "INDEX.csv").open(encoding="utf-8") as file:
+        truth = {row["case"]: int(row["server_preemptions"] or 0) for row in csv.DictReader(file)}
+    seen = 0
+    for one in measured.runs:
+        case = one.path.partition("/")[0]
+        export = CLIENTS / "aiperf-0.13.0" / case / "artifacts" / "server_metrics_export.json"
+        told = look_beside(measured, one, whole_run(one.stored.load())).server
+        if "preemptions" not in told:
+            continue
+        seen += 1
+        assert told["preemptions"] == truth[f"aiperf-0.13.0/{case}"], case
+        (series,) = json.loads(export.read_text())["metrics"]["vllm:kv_cache_usage_perc"]["series"]
+        assert told["kv_cache_use_ratio"] == series["stats"]["max"]
+    assert seen >= 11
 
 
 def is_sourced(draft: str, folder: Path) -> None:

@@ -47,6 +47,10 @@ def build(folder: Path) -> Path:
         "INFO 12-01 ready <script>alert(1)</script>\n"
         "ERROR <b>/home/someone/x</b> torch.OutOfMemoryError: CUDA out of memory. Tried 2.00 GiB\n"
     )
+    (folder / "b" / "engine_c4.log").write_text(
+        "WARNING Sequence group 7 is preempted by PreemptionMode.RECOMPUTE\n" * 3
+        + "of which 1.2 GiB is reserved by PyTorch but unallocated\n"
+    )
     (folder / "b" / "engine_c8.log").write_text(
         "INFO --max-model-len 8192 avoids out of memory on small cards\n"
         "INFO memory profiling takes 2.1 s, gpu_memory_utilization=0.9, 41 GiB for KV cache\n"

@@ -52,7 +52,9 @@ def test_counters_are_of_the_level(case: Case) -> None:
         # 60 requests a run, a preemption for each 30; over the whole arm it were 12.
         assert s.preemptions == (2 if arm == "b" else 0)
         assert s.prefix_cache_hit_ratio == pytest.approx(0.25)
-        assert s.cautions == ()
+        quoted = [c.code for c in s.cautions]
+        logged = arm == "b" and s.level["concurrency"] == 4
+        assert quoted == (["engine_log_preempted", "engine_log_fragmented"] if logged else [])
 
 
 def test_the_host_is_laid_beside_the_gpu(case: Case) -> None:
@@ -74,6 +76,20 @@ def test_a_level_that_left_only_an_engine_log(case: Case) -> None:
     assert "someone" not in only.reason
 
 
+def test_what_an_engine_says_of_a_level_that_ran(case: Case, tmp_path: Path) -> None:
+    server = tables.server_table(case)
+    assert "speaks of preemptions 3 times: b/engine_c4.log, line 1" in server.markup
+    assert "reserved by PyTorch but unallocated" in server.markup
+    # Without a counter its lines are a lower bound; of another level they say nothing.
+    shutil.copytree(case.campaign.root, tmp_path / "logs",
+                    ignore=shutil.ignore_patterns(".gpuverdict"))  # fmt: skip
+    path = tmp_path / "logs" / "campaign.yaml"
+    kept = [x for x in path.read_text().splitlines() if "server_metrics" not in x]
+    path.write_text("\n".join(kept) + "\n")
+    told = {(s.arm, s.level["concurrency"]): s.preemptions for s in open_case(path).situations}
+    assert told == {("a", 1): None, ("a", 4): None, ("b", 1): None, ("b", 4): 3.0}
+
+
 def test_the_tables_say_it_and_escape_it(case: Case) -> None:
     for lang in ("en", "zh"):
         server, host = tables.server_table(case, lang), tables.host_table(case, lang)
@@ -82,6 +98,7 @@ def test_the_tables_say_it_and_escape_it(case: Case) -> None:
         assert "99 % =python3" in str(host)
     page = tables.verdict_map(case).markup + tables.all_cells(case).markup
     page += tables.findings_table(case).markup + tables.host_table(case).markup
+    assert "CUDA out of memory" in page
     assert "<script>" not in page
     assert "<b>" not in page
 

@@ -131,6 +131,12 @@ def test_times_that_cannot_be_are_counted_and_not_used() -> None:
     assert [c.code for c in join.cautions] == ["server_times_unusable"]
 
 
+def test_a_source_nobody_has_seen_a_file_of_says_so() -> None:
+    rows = server(STARTS, request_id=list("abcde"), source=["sglang_request_log"] * 5)
+    (join,) = join_runs([client(request_id=list("abcde"))], rows)
+    assert [c.code for c in join.cautions] == ["server_log_unverified"]
+
+
 @pytest.mark.parametrize("level", range(4))
 def test_by_order_never_differs_from_the_ids_of_the_real_server(level: int) -> None:
     """Requests of an H200 whose ids are known: without them, order joins rightly or not."""

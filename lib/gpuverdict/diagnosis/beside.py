@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from gpuverdict.align import COARSE_CLOCK_S
 from gpuverdict.errors import Caution
-from gpuverdict.measured import Measured, MeasuredRun
+from gpuverdict.measured import LogFile, Measured, MeasuredRun
 from gpuverdict.phases import split_phases
 from gpuverdict.schema import SERVER_METRICS, Run, empty
 from gpuverdict.steady import Window, requests_in_window
 from gpuverdict.telemetry.host_window import HostLoad, host_window
 from gpuverdict.telemetry.server_window import server_since_start, server_window
+from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
-__all__ = ["Beside", "look_beside"]
+__all__ = ["Beside", "level_facts", "look_beside", "main_spans"]
 
 Span = tuple[float, float]
 
@@ -39,8 +42,18 @@ class Beside:
     cautions: tuple[Caution, ...] = ()
 
 
+def main_spans(measured: Measured, arm: str) -> dict[str, Span]:
+    """Return the epoch seconds of the main phase of an arm's runs, by key; none without a clock."""
+    spans = {run.key: _span(run, None) for run in measured.runs_of(arm)}
+    return {key: span[1] for key, span in spans.items() if span is not None}
+
+
 def look_beside(
-    measured: Measured, run: MeasuredRun, window: Window, probes: Sequence[Run] = ()
+    measured: Measured,
+    run: MeasuredRun,
+    window: Window,
+    probes: Sequence[Run] = (),
+    spans: Mapping[str, Span] | None = None,
 ) -> Beside:
     """Collect what server and host say of one run.
 
@@ -50,10 +63,13 @@ def look_beside(
         A campaign, one of its runs, and that run's window.
     probes : sequence of Run
         The arm's prefill probes, for the client's estimate.
+    spans : mapping, optional
+        `main_spans` of the arm, where several of its runs are asked for.
     """
     files = measured.server_metrics.get(run.arm, ())
     told, n = _from_requests(run, window, probes)
-    pages, said = _from_pages(measured, run, window)
+    spans = main_spans(measured, run.arm) if spans is None and files else spans or {}
+    pages, said = _from_pages(measured, run, window, spans)
     known = {key: e.value for key, e in pages.items() if e.value is not None}
     host, moment = HostLoad(), _span(run, window)
     if files and moment is not None:
@@ -101,7 +117,7 @@ def _timed(measured: Measured, arm: str) -> pl.DataFrame:
 
 
 def _from_pages(
-    measured: Measured, run: MeasuredRun, window: Window
+    measured: Measured, run: MeasuredRun, window: Window, spans: Mapping[str, Span]
 ) -> tuple[Mapping[str, Estimate], tuple[Caution, ...]]:
     """From the pages with a time around the run, else from those its name belongs to."""
     files = measured.server_metrics.get(run.arm, ())
@@ -119,11 +135,7 @@ def _from_pages(
     moment = _span(run, window)
     found: Mapping[str, Estimate] = {}
     if moment is not None:
-        others = [
-            whole[1]
-            for other in measured.runs_of(run.arm)
-            if other.key != run.key and (whole := _span(other, None)) is not None
-        ]
+        others = [span for key, span in spans.items() if key != run.key]
         coarse = COARSE_CLOCK_S.get(run.stored.info["t0_quality"], 0.0)
         found = server_window(_timed(measured, run.arm), *moment, others, clock_slack_s=coarse)
     nothing = all(e.value is None for e in found.values())
@@ -151,3 +163,59 @@ def _span(run: MeasuredRun, window: Window | None) -> tuple[Span, Span] | None:
     if window is None or window.end_s is None:
         return whole, whole
     return (float(t0) + window.start_s, float(t0) + window.end_s), whole
+
+
+# Of these the worst run counts: one that ran full or was preempted shows what binds.
+_WORST = ("kv_cache_use_ratio", "preemptions")
+_MIDDLE = ("server_queue_s", "server_prefill_s", "server_decode_s", "network_s",
+           "prefill_estimate_s", "excess_estimate_s", "prefix_cache_hit_ratio", "waiting_requests",
+           "running_requests")  # fmt: skip
+_HOST = ("cpu_busy_ratio", "core_busy_ratio", "process_cpu_ratio", "io_wait_ratio", "swap_mib_s",
+         "run_queue", "network_mb_s", "network_use_ratio")  # fmt: skip
+
+
+def level_facts(seen: Sequence[Beside], logs: Sequence[LogFile] = ()) -> dict[str, Any]:
+    """Bring together what server, host and engine logs say of the runs of one level.
+
+    Parameters
+    ----------
+    seen : sequence of Beside
+        One a run of the level.
+    logs : sequence of LogFile
+        Engine output of this level, or of the whole arm.
+
+    Returns
+    -------
+    dict
+        Fields of `Situation`.
+    """
+    known: dict[str, Any] = {}
+    for name in (*_MIDDLE, *_WORST):
+        values = [b.server[name] for b in seen if name in b.server]
+        if values:
+            known[name] = float(max(values) if name in _WORST else np.median(values))
+    for name in _HOST:
+        loads = [v for b in seen if (v := getattr(b.host, name)) is not None]
+        if loads:
+            known[f"host_{name}"] = float(np.median(loads))
+    free = [b.host.memory_free_mib for b in seen if b.host.memory_free_mib is not None]
+    known["host_memory_free_mib"] = min(free) if free else None
+    named = [b.host for b in seen if b.host.process_cpu_ratio is not None]
+    if named:
+        known["host_process_name"] = max(named, key=lambda h: h.process_cpu_ratio or 0).process_name
+    known["server_source"] = next((b.source for b in seen if b.source), "")
+    known["n_server_joined"] = sum(b.n_joined for b in seen)
+    said = [c for b in seen for c in b.cautions]
+    counted = 0
+    for log in logs:
+        for kind in ("preempted", "fragmented"):
+            lines = [event for event in log.events if event.kind == kind]
+            if lines:
+                told = {"path": log.path, "n": len(lines), "quote": str(lines[0])}
+                said.append(caution(f"engine_log_{kind}", **told))
+                counted += len(lines) if kind == "preempted" else 0
+    if counted and "preemptions" not in known:
+        # An engine writes such a line for some of its preemptions only: a lower bound.
+        known["preemptions"] = float(counted)
+    known["cautions"] = tuple({str(c): c for c in said}.values())
+    return known

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 
 from gpuverdict.align import place
-from gpuverdict.diagnosis.beside import Beside, look_beside
+from gpuverdict.diagnosis.beside import level_facts, look_beside, main_spans
 from gpuverdict.errors import Caution
 from gpuverdict.hardware import resolve_gpu
 from gpuverdict.health import Health
@@ -159,6 +159,8 @@ def observe(
             cells.setdefault((run.workload, run.level_key), []).append(run)
         fixed = _facts_of(measured, arm)
         probes = [probe.load() for probe in measured.probes[arm]]
+        logs = measured.server_logs.get(arm, ())
+        spans = main_spans(measured, arm) if measured.server_metrics.get(arm) else {}
         for (workload, level_key), runs in cells.items():
             values = _from_summary(summary.frame, arm, workload, level_key)
             alone = _from_summary(summary.frame, arm, workload, json.dumps({"concurrency": 1}))
@@ -167,8 +169,12 @@ def observe(
                 **values,
                 **_from_traces(measured, summary, runs),
                 **_from_rows(summary, health, runs),
-                **_from_beside(
-                    [look_beside(measured, r, summary.facts[r.key].window, probes) for r in runs]
+                **level_facts(
+                    [
+                        look_beside(measured, r, summary.facts[r.key].window, probes, spans)
+                        for r in runs
+                    ],
+                    [f for f in logs if f.level is None or f.level in runs[0].level.values()],
                 ),
                 "step_bytes": _step_bytes(measured, arm, values, runs, summary),
                 "unloaded_ttft_s": alone.get("ttft_p50_s"),
@@ -337,34 +343,3 @@ def _late_spikes(run: MeasuredRun, window: Window) -> float | None:
     # One spike more than seen keeps a clean first half an hour from dividing by zero.
     before_rate = (marked[~after].sum() + 1) / (~after).sum()
     return float(marked[after].mean() / before_rate)
-
-
-# Of these the worst run counts: one that ran full or was preempted shows what binds.
-_WORST = ("kv_cache_use_ratio", "preemptions")
-_MIDDLE = ("server_queue_s", "server_prefill_s", "server_decode_s", "network_s",
-           "prefill_estimate_s", "excess_estimate_s", "prefix_cache_hit_ratio", "waiting_requests",
-           "running_requests")  # fmt: skip
-_HOST = ("cpu_busy_ratio", "core_busy_ratio", "process_cpu_ratio", "io_wait_ratio", "swap_mib_s",
-         "run_queue", "network_mb_s", "network_use_ratio")  # fmt: skip
-
-
-def _from_beside(seen: Sequence[Beside]) -> dict[str, Any]:
-    """Bring together what server and host say of the runs of one level."""
-    known: dict[str, Any] = {}
-    for name in (*_MIDDLE, *_WORST):
-        values = [b.server[name] for b in seen if name in b.server]
-        if values:
-            known[name] = float(max(values) if name in _WORST else np.median(values))
-    for name in _HOST:
-        loads = [v for b in seen if (v := getattr(b.host, name)) is not None]
-        if loads:
-            known[f"host_{name}"] = float(np.median(loads))
-    free = [b.host.memory_free_mib for b in seen if b.host.memory_free_mib is not None]
-    known["host_memory_free_mib"] = min(free) if free else None
-    named = [b.host for b in seen if b.host.process_cpu_ratio is not None]
-    if named:
-        known["host_process_name"] = max(named, key=lambda h: h.process_cpu_ratio or 0).process_name
-    known["server_source"] = next((b.source for b in seen if b.source), "")
-    known["n_server_joined"] = sum(b.n_joined for b in seen)
-    known["cautions"] = tuple({str(c): c for b in seen for c in b.cautions}.values())
-    return known

@@ -37,6 +37,11 @@ class Draft:
         """List (path, run) of the main logs."""
         return [(path, run) for path, row in self.logs for run in row["runs"]]
 
+    def served(self) -> list[float]:
+        """List the levels of the runs in which every request succeeded."""
+        whole = [run for _, run in self.runs() if run["n_ok"] and not run["n_error"]]
+        return [float(v) for run in whole for v in (run["level"] or {}).values()]
+
     def levels(self) -> set[float]:
         """Collect the levels the logs state."""
         return {float(v) for _, run in self.runs() for v in (run["level"] or {}).values()}

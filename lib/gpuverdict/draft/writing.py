@@ -287,8 +287,13 @@ def _comparison_lines(arms: Mapping[str, Draft]) -> list[str]:
     if len(arms) < 2:
         return [f"# comparisons: {sentence('draft_one_arm')}"]
     pairs = list(itertools.combinations(arms, 2))
-    shared = {pair: len(arms[pair[0]].levels() & arms[pair[1]].levels()) for pair in pairs}
-    baseline, candidate = max(pairs, key=lambda pair: shared[pair])
+    served = {name: draft.served() for name, draft in arms.items()}
+
+    def weight(pair: tuple[str, str]) -> tuple[int, int]:
+        one, two = (served[name] for name in pair)
+        return len(set(one) & set(two)), min(len(one), len(two))
+
+    baseline, candidate = max(pairs, key=weight)
     lines = [
         f"comparisons:   # {sentence('draft_comparisons')}",
         f"  - {{baseline: {_scalar(baseline)}, candidate: {_scalar(candidate)}}}",

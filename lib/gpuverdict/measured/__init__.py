@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gpuverdict.measured.placing import Lost, MeasuredRun, level_label, plain_precision
-from gpuverdict.measured.reading import Measured, MetricsFile, measure
+from gpuverdict.measured.reading import LogFile, Measured, MetricsFile, measure
 from gpuverdict.measured.server_times import ServerJoin, join_runs
 
 __all__ = [
+    "LogFile",
     "Lost",
     "Measured",
     "MeasuredRun",

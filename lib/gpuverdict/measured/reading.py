@@ -25,10 +25,10 @@ from gpuverdict.measured.server_times import ServerJoin, join_runs
 from gpuverdict.schema import TOKEN_GAPS, Run, Trace, empty
 from gpuverdict.store import Entry, StoredRun, default_store, ingest_files
 from gpuverdict.telemetry.inventory import merge_inventories
-from gpuverdict.telemetry.server_log import fatal_event, find_events
+from gpuverdict.telemetry.server_log import ServerEvent, fatal_event, find_events
 from gpuverdict.text import caution
 
-__all__ = ["Measured", "MetricsFile", "measure"]
+__all__ = ["LogFile", "Measured", "MetricsFile", "measure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,15 @@ class MetricsFile:
     frame: pl.DataFrame
     level: float | None = None
     repeat: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """Engine output or a kernel log, its telling lines, and the level its name gives."""
+
+    path: str
+    events: tuple[ServerEvent, ...]
+    level: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +65,7 @@ class Measured:
     inventory: Mapping[str, pl.DataFrame]
     server_metrics: Mapping[str, tuple[MetricsFile, ...]]
     server_joins: Mapping[str, ServerJoin]
-    server_logs: Mapping[str, tuple[Path, ...]]
+    server_logs: Mapping[str, tuple[LogFile, ...]]
     lost: tuple[Lost, ...]
     inputs: tuple[tuple[str, str], ...]
     cautions: tuple[Caution, ...] = ()
@@ -148,8 +157,9 @@ def measure(
         )
         lost += [_unexpected(campaign, arm, e) for e in by_arm[arm] if _is_unexpected(e)]
     logs = [(arm, file) for arm, file in files if file.role == "server_logs"]
+    searched = _search_logs(campaign, logs, inputs, lost)
     return Measured(
-        campaign=_with_log_evidence(campaign, logs, runs, inputs, lost),
+        campaign=_with_log_evidence(campaign, searched, runs),
         store=store,
         runs=tuple(runs),
         probes=probes,
@@ -160,26 +170,21 @@ def measure(
         inventory=inventory,
         server_metrics={a: _metrics(campaign, by_arm[a]) for a in campaign.arms},
         server_joins=joins,
-        server_logs={a: tuple(f.path for arm, f in logs if arm == a) for a in campaign.arms},
+        server_logs={a: tuple(searched[a]) for a in campaign.arms},
         lost=tuple(lost),
         inputs=tuple(sorted(inputs.items())),
         cautions=tuple(cautions),
     )
 
 
-def _with_log_evidence(
+def _search_logs(
     campaign: Campaign,
     logs: list[tuple[str, InputFile]],
-    runs: list[MeasuredRun],
     inputs: dict[str, str],
     lost: list[Lost],
-) -> Campaign:
-    """Declare the levels infeasible that left only a server log that says why.
-
-    The level comes from the log's name (`{level}` in the pattern); a level with a run ran.
-    """
-    ran = {(run.arm, value) for run in runs for value in run.level.values()}
-    found: dict[str, list[Infeasible]] = defaultdict(list)
+) -> dict[str, list[LogFile]]:
+    """Search engine and kernel logs for lines that speak of memory running out."""
+    searched: dict[str, list[LogFile]] = defaultdict(list)
     for arm, file in logs:
         path = relative(campaign, file.path)
         try:
@@ -188,10 +193,26 @@ def _with_log_evidence(
             lost.append(Lost(arm=arm, role=file.role, path=path, error=str(problem)))
             continue
         inputs[path] = documents[0].sha256
-        fatal = fatal_event([e for document in documents for e in find_events(document)])
-        if fatal is not None and file.level is not None and (arm, file.level) not in ran:
-            reason = f"{path}, {fatal}"
-            found[arm].append(Infeasible(level=file.level, workload=None, reason=reason))
+        events = tuple(e for document in documents for e in find_events(document))
+        searched[arm].append(LogFile(path=path, events=events, level=file.level))
+    return searched
+
+
+def _with_log_evidence(
+    campaign: Campaign, searched: Mapping[str, list[LogFile]], runs: list[MeasuredRun]
+) -> Campaign:
+    """Declare the levels infeasible that left only a server log that says why.
+
+    The level comes from the log's name (`{level}` in the pattern); a level with a run ran.
+    """
+    ran = {(run.arm, value) for run in runs for value in run.level.values()}
+    found: dict[str, list[Infeasible]] = defaultdict(list)
+    for arm, files in searched.items():
+        for file in files:
+            fatal = fatal_event(file.events)
+            if fatal is not None and file.level is not None and (arm, file.level) not in ran:
+                reason = f"{file.path}, {fatal}"
+                found[arm].append(Infeasible(level=file.level, workload=None, reason=reason))
     if not found:
         return campaign
     arms = {

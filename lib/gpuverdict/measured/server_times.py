@@ -15,6 +15,7 @@ import polars as pl
 
 from gpuverdict.errors import Caution
 from gpuverdict.schema import Run
+from gpuverdict.telemetry.server_requests import UNVERIFIED
 from gpuverdict.text import caution
 
 __all__ = ["SERVER_TIMES", "ServerJoin", "join_runs", "normal_id"]
@@ -37,7 +38,8 @@ class ServerJoin:
     """What was joined of one run: `times` has `request_index` and what the server says of each.
 
     `how` is `id`, `order` or None; `n_joined` of `n_requests` successful ones have a row,
-    `n_ambiguous` could have had several. `n_unusable` rows were joined and hold no times.
+    `n_ambiguous` could have had several. `n_unusable` rows were joined and hold no times;
+    `unverified` names a source of which no real file was at hand.
     """
 
     times: pl.DataFrame
@@ -46,6 +48,7 @@ class ServerJoin:
     n_joined: int
     n_ambiguous: int = 0
     n_unusable: int = 0
+    unverified: str = ""
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
@@ -59,6 +62,8 @@ class ServerJoin:
                 caution("server_times_partial", n=missing, total=self.n_requests,
                         ambiguous=self.n_ambiguous)
             )  # fmt: skip
+        if self.unverified:
+            said.append(caution("server_log_unverified", source=self.unverified))
         if self.n_unusable:
             said.append(caution("server_times_unusable", n=self.n_unusable, total=self.n_joined))
         return tuple(said)
@@ -124,12 +129,14 @@ def _joined(
         {"request_index": list(found), "row": list(found.values())},
         schema={"request_index": pl.Int64, "row": rows.schema["row"]},
     )
-    times = keys.join(rows, on="row", how="left").select("request_index", *_TAKEN, "note")
+    times = keys.join(rows, on="row", how="left").select("request_index", *_TAKEN, "note", "source")
+    odd = sorted(set(times["source"].unique()) & set(UNVERIFIED))
     # A server may write nothing of a request that was cut.
     finished = run.requests.filter(pl.col("status") == "ok")
     inside = finished["request_index"].is_in(list(found)).sum()
     return ServerJoin(
-        times=times.drop("note"),
+        times=times.drop("note", "source"),
+        unverified=", ".join(odd),
         how=how,
         n_requests=finished.height,
         n_joined=int(inside),

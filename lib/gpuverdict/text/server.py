@@ -42,6 +42,37 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请检查写出这些记录的引擎版本。",
         ),
     },
+    "engine_log_preempted": {
+        "en": (
+            "The engine's log speaks of preemptions {n} times: {path}, {quote}",
+            "Give the KV cache more room, or lower the load.",
+        ),
+        "zh": (
+            "引擎日志中有 {n} 行提到抢占：{path}，{quote}",
+            "为 KV cache 腾出空间，或降低负载。",
+        ),
+    },
+    "engine_log_fragmented": {
+        "en": (
+            "The engine's log speaks of fragmented memory {n} times: {path}, {quote}",
+            "Try expandable segments of the allocator, or restart the server between runs.",
+        ),
+        "zh": (
+            "引擎日志中有 {n} 行提到显存碎片：{path}，{quote}",
+            "可启用分配器的 expandable segments，或在运行之间重启服务。",
+        ),
+    },
+    "server_log_unverified": {
+        "en": (
+            "The server's request log ({source}) was read by its documentation; no real file of it "
+            "was seen.",
+            "Check a few values by hand.",
+        ),
+        "zh": (
+            "服务端请求日志（{source}）按文档读取，未经真实文件验证。",
+            "请人工核对几个数值。",
+        ),
+    },
     "pages_do_not_bracket": {
         "en": (
             "None of the {n} metrics pages with a time brackets this run, so the server's counters "
