@@ -395,3 +395,10 @@ def test_sar_and_pidstat_over_midnight(tmp_path):
 def test_a_page_of_a_host_is_kept_raw(tmp_path):
     page_of_host = 'node_cpu_seconds_total{cpu="0",mode="idle"} 12.5\nnode_load1 0.5\n'
     assert values(read(tmp_path, page_of_host))["node_load1"] == 0.5
+
+
+def test_a_stamp_that_no_calendar_holds_is_refused(tmp_path):
+    record = {"gpu_index": 0, "gpu_uuid": "GPU-1", "telemetry_data": {"power_usage": 1.0}}
+    lines = [json.dumps(record | {"timestamp_ns": ns}) for ns in (10**21, 1796090400_000000000)]
+    with pytest.raises(LogFormatError, match="before the year 10000"):
+        read(tmp_path, "\n".join(lines), "t.jsonl")

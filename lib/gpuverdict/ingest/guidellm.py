@@ -23,7 +23,7 @@ from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.columns import error_kinds, floats, integers
 from gpuverdict.ingest.gaps import Gaps, split_gaps
 from gpuverdict.ingest.guidellm_facts import level_facts, own_figures, request_totals
-from gpuverdict.ingest.values import first_known, mapping, text, whole
+from gpuverdict.ingest.values import first_known, list_of, mapping, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -314,8 +314,10 @@ def _read_first_form(
     role chunk at the head of a chat stream is one of them.
     """
     level = mapping(level)
-    results = [mapping(item) for item in level.get("results") or []]
-    failed = [mapping(item) for item in level.get("errors") or []]
+    results, failed = (
+        [mapping(item) for item in (list_of(level, key, where) if level.get(key) else [])]
+        for key in ("results", "errors")
+    )
     rows = [*results, *failed]
     start = floats([row.get("start_time") for row in rows], f"{where}: start_time")
     ttft = floats([row.get("first_token_time") for row in rows], f"{where}: first_token_time")

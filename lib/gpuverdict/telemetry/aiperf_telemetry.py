@@ -77,7 +77,7 @@ def read(document: Document, options: ReadOptions) -> Trace:
             continue
         try:
             record = json.loads(line)
-            data = record["telemetry_data"]
+            data = record["telemetry_data"].items()
             row = {
                 "time_epoch_s": _seconds(record["timestamp_ns"]),
                 "gpu_uuid": str(record["gpu_uuid"]),
@@ -85,7 +85,7 @@ def read(document: Document, options: ReadOptions) -> Trace:
                 "name": _word(record.get("gpu_model_name") or record.get("model_name")),
                 "host": _word(record.get("hostname")),
             }
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             if number == len(lines):
                 dropped["incomplete_last_line"] = 1
                 note = caution("trace_cut", name=document.name, n_bytes=len(document.data))
@@ -99,7 +99,7 @@ def read(document: Document, options: ReadOptions) -> Trace:
         # Without DCGM the SM figure is a share of processes' time, not of active SMs.
         source = str(record.get("telemetry_source_url") or record.get("dcgm_url"))
         sampled = source.startswith("pynvml")
-        for key, value in data.items():
+        for key, value in data:
             metric = key.removeprefix("nvidia_")
             if metric not in _METRICS or (sampled and metric == "sm_utilization"):
                 unread.add(key)

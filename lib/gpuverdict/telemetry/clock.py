@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from gpuverdict.errors import Caution, ParameterError
+from gpuverdict.errors import Caution, LogFormatError, ParameterError
 from gpuverdict.text import caution
 
 __all__ = ["Times", "epoch_from_local", "parse_trace_start", "times_from_epoch"]
@@ -22,6 +22,8 @@ __all__ = ["Times", "epoch_from_local", "parse_trace_start", "times_from_epoch"]
 _START = re.compile(r"^(?P<stamp>[^/]+?)(?:/PT(?P<step>\d+(?:\.\d+)?)S)?$")
 # A sampler that reads several GPUs in turn may print their rows a few milliseconds out of order.
 _JITTER_S = 0.05
+# The last second of the year 9999: later stamps are of another unit.
+_LAST_EPOCH_S = 253_402_300_799.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,11 @@ def epoch_from_local(stamps: pl.Series, gpu: pl.Series, time_zone: str | None, n
 def times_from_epoch(epoch_s: pl.Series, gpu: pl.Series, name: str) -> Times:
     """Take stamps that are epoch seconds already; rows after a backward jump lose their time.
 
+    Raises
+    ------
+    LogFormatError
+        For a stamp that no calendar holds: it is of another unit.
+
     Examples
     --------
     >>> times = times_from_epoch(pl.Series([10.0, 11.0, 5.0]), pl.Series(["a"] * 3), "a.csv")
@@ -106,6 +113,9 @@ def times_from_epoch(epoch_s: pl.Series, gpu: pl.Series, name: str) -> Times:
         return Times(
             epoch_s=nothing, elapsed_s=nothing, cautions=(caution("time_absent", name=name),)
         )
+    if np.nanmax(np.abs(seconds)) > _LAST_EPOCH_S:
+        raise LogFormatError(name, found=f"the time {np.nanmax(np.abs(seconds)):.6g} s",
+                             expected="seconds since 1970, before the year 10000")  # fmt: skip
     wall, n_after = _until_step(seconds, gpu.rank("dense").fill_null(0).to_numpy())
     notes: tuple[Caution, ...] = ()
     if n_after:
