@@ -81,31 +81,37 @@ class StoredRun:
     folder: Path
     server_times: pl.DataFrame | None = None
 
-    def requests(self) -> pl.DataFrame:
-        """Read the request rows."""
-        rows = self._rows("requests.parquet")
+    def scan(self) -> pl.LazyFrame:
+        """Scan the request rows: no more is read than is asked of it."""
+        rows = self._scan("requests.parquet")
         if self.server_times is None:
             return rows
+        names = rows.collect_schema().names()
         joined = rows.join(
-            self.server_times, on="request_index", how="left", suffix="_server",
+            self.server_times.lazy(), on="request_index", how="left", suffix="_server",
             maintain_order="left",
         )  # fmt: skip
-        offered = [name for name in rows.columns if f"{name}_server" in joined.columns]
+        known = joined.collect_schema().names()
+        offered = [name for name in names if f"{name}_server" in known]
         filled = joined.with_columns(pl.coalesce(n, f"{n}_server").alias(n) for n in offered)
-        return filled.select(rows.columns)
+        return filled.select(names)
+
+    def requests(self) -> pl.DataFrame:
+        """Read the request rows."""
+        return self.scan().collect()
 
     def load(self) -> Run:
         """Read everything."""
         return Run(
             info=self.info,
             requests=self.requests(),
-            gaps=self._rows("gaps.parquet"),
+            gaps=self._scan("gaps.parquet").collect(),
             cautions=self.cautions,
         )
 
-    def _rows(self, name: str) -> pl.DataFrame:
+    def _scan(self, name: str) -> pl.LazyFrame:
         lazy = pl.scan_parquet(self.folder / name)
-        return lazy.filter(pl.col("run_id") == self.info["run_id"]).collect()
+        return lazy.filter(pl.col("run_id") == self.info["run_id"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

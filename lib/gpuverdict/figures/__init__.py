@@ -30,9 +30,10 @@ from gpuverdict.figures.phase_plates import batch_over_time, request_phases, unl
 from gpuverdict.figures.plate import Plate, svg_text, write_plates
 from gpuverdict.figures.plates import intervals, run_values, trade_off, windows
 from gpuverdict.figures.power_plates import power_over_time, slo_margins, step_bounds
-from gpuverdict.figures.request_plates import distribution, request_timeline, shift
+from gpuverdict.figures.request_plates import distribution, shift
 from gpuverdict.figures.slo_plates import slo_by_minute
 from gpuverdict.figures.style import cjk_font, styled
+from gpuverdict.figures.timeline_plates import first_span, request_timeline
 
 __all__ = [
     "Plate",
@@ -54,6 +55,7 @@ __all__ = [
     "draw_traces",
     "draw_trade_off",
     "draw_windows",
+    "first_span",
     "intervals",
     "power_limits",
     "power_over_time",

@@ -22,7 +22,7 @@ __all__ = ["Plate", "svg_text", "write_plates"]
 _PNG_DPI = 300
 
 _CSS = (
-    "<style data-gv='plate'>figure.plate{margin:0;max-width:900px}"
+    "<style data-gv='plate'>figure.plate{margin:0;max-width:720px;padding:4px;background:#fff}"
     "figure.plate svg{width:100%;height:auto}"
     "figure.plate figcaption{font:13px/1.5 system-ui,sans-serif;color:#475467}</style>"
 )

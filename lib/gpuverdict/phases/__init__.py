@@ -7,7 +7,7 @@ from gpuverdict.phases.e2e import PARTS, E2eParts, take_apart
 from gpuverdict.phases.huber import huber_location
 from gpuverdict.phases.itl import ItlModel, PositionEffect, fit_itl, itl_by_position
 from gpuverdict.phases.prefill import PrefillModel, fit_prefill, prefill_envelope
-from gpuverdict.phases.split import Phases, split_phases
+from gpuverdict.phases.split import Phases, prefill_reference, split_phases, split_requests
 
 __all__ = [
     "PARTS",
@@ -24,6 +24,8 @@ __all__ = [
     "huber_location",
     "itl_by_position",
     "prefill_envelope",
+    "prefill_reference",
     "split_phases",
+    "split_requests",
     "take_apart",
 ]

@@ -16,7 +16,7 @@ from gpuverdict.steady import Window
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
 
-__all__ = ["Phases", "split_phases"]
+__all__ = ["Phases", "prefill_reference", "split_phases", "split_requests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +76,32 @@ def split_phases(
     split of the two is not in a client's log; where the server states its queue, prefill or decode,
     its numbers stand in `queue_s`, `prefill_s` and `decode_s`, and the two are compared.
     """
-    prefill = _reference(run, probes)
-    requests = run.requests
+    prefill = prefill_reference(run, probes)
+    split = split_requests(run.requests, prefill)
+    both = split.filter(
+        pl.col("queue_s").is_not_null(),
+        pl.col("scheduling_excess_s").is_not_null(),
+        pl.col("status") == "ok",
+    )
+    against = None
+    if both.height:
+        against = float((both["queue_s"] - both["scheduling_excess_s"]).mean())  # type: ignore[arg-type]
+    batch = decode_batch(run)
+    said = list(prefill.cautions)
+    if batch.is_empty():
+        said.append(caution("no_start_times"))
+    return Phases(
+        requests=split,
+        batch=batch,
+        decode_step_s=decode_step(run, prefill, window),
+        prefill=prefill,
+        server_minus_client_s=against,
+        cautions=tuple(said),
+    )
+
+
+def split_requests(requests: pl.DataFrame, prefill: PrefillModel) -> pl.DataFrame:
+    """Split requests, all of a run or some, with the unloaded prefill as known; see `Phases`."""
     known = requests.select(
         server=pl.any_horizontal(
             pl.col("server_queue_s", "server_prefill_s", "server_decode_s").is_not_null()
@@ -86,7 +110,7 @@ def split_phases(
     tokens = requests["input_tokens"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     estimate = pl.Series(prefill.predict(tokens), dtype=pl.Float64).fill_nan(None)
     server_e2e = pl.col("server_queue_s") + pl.col("server_prefill_s") + pl.col("server_decode_s")
-    split = (
+    return (
         requests.with_columns(estimate=estimate, from_server=known)
         .with_columns(
             scheduling_excess_s=(pl.col("ttft_s") - pl.col("estimate")).clip(lower_bound=0.0),
@@ -116,29 +140,16 @@ def split_phases(
             source=pl.when("from_server").then(pl.lit("server")).otherwise(pl.lit("client")),
         )
     )
-    both = split.filter(
-        pl.col("queue_s").is_not_null(),
-        pl.col("scheduling_excess_s").is_not_null(),
-        pl.col("status") == "ok",
-    )
-    against = None
-    if both.height:
-        against = float((both["queue_s"] - both["scheduling_excess_s"]).mean())  # type: ignore[arg-type]
-    batch = decode_batch(run)
-    said = list(prefill.cautions)
-    if batch.is_empty():
-        said.append(caution("no_start_times"))
-    return Phases(
-        requests=split,
-        batch=batch,
-        decode_step_s=decode_step(run, prefill, window),
-        prefill=prefill,
-        server_minus_client_s=against,
-        cautions=tuple(said),
-    )
 
 
-def _reference(run: Run, probes: Sequence[Run] | Run | None) -> PrefillModel:
+def prefill_reference(run: Run, probes: Sequence[Run] | Run | None) -> PrefillModel:
+    """Give the unloaded time of a prompt: from probes, else a run of one stream, else the envelope.
+
+    Raises
+    ------
+    SchemaError
+        If the frames lack canonical columns.
+    """
     given: Sequence[Run] = (
         [] if probes is None else [probes] if isinstance(probes, Run) else list(probes)
     )

@@ -8,7 +8,6 @@ from gpuverdict.tables.answers import (
     curve_table,
     findings_table,
     plain_table,
-    run_row,
 )
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.beside import host_table, server_table
@@ -16,8 +15,16 @@ from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.deliver import write_case
 from gpuverdict.tables.devices import cards_table, growth_table, memory_table
-from gpuverdict.tables.export import write_csv, write_xlsx
+from gpuverdict.tables.export import write_csv, write_sheets, write_xlsx
 from gpuverdict.tables.index import index_html
+from gpuverdict.tables.listing import (
+    REQUEST_COLUMNS,
+    remark,
+    request_frame,
+    request_rows,
+    run_frame,
+    run_rows,
+)
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.page import report_html
 from gpuverdict.tables.record import record_frame, record_table
@@ -26,6 +33,7 @@ from gpuverdict.tables.screen import first_screen
 from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
 
 __all__ = [
+    "REQUEST_COLUMNS",
     "Section",
     "all_cells",
     "arms_table",
@@ -50,12 +58,17 @@ __all__ = [
     "provenance",
     "record_frame",
     "record_table",
+    "remark",
     "report_html",
-    "run_row",
+    "request_frame",
+    "request_rows",
+    "run_frame",
+    "run_rows",
     "run_table",
     "server_table",
     "verdict_map",
     "write_case",
     "write_csv",
+    "write_sheets",
     "write_xlsx",
 ]

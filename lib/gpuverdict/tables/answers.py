@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from gpuverdict.capacity import Claim, arm_memory, decision_table, device_memory
 from gpuverdict.case import Case
 from gpuverdict.errors import Caution, ParameterError
-from gpuverdict.measured import level_label
 from gpuverdict.tables.markup import Section, render
 from gpuverdict.tables.rows import arms_of, first_workload
 from gpuverdict.tables.words import caution_text, level_name, percent, remedy_text, spoken
@@ -21,7 +18,6 @@ __all__ = [
     "curve_table",
     "findings_table",
     "plain_table",
-    "run_row",
 ]
 
 
@@ -50,13 +46,6 @@ def plain_table(
     )
     lines = [" | ".join(row) for row in rows] or [nothing]
     return Section(name=anchor, markup=markup, text="\n".join(lines))
-
-
-def run_row(row: Any, unit: str) -> list[str]:
-    """Set one row of a per-run frame as text: arm, level, repeat, value, requests, window."""
-    level = level_label(json.loads(row.level))
-    value = None if row.value != row.value else float(row.value)
-    return [row.arm, level, str(row.repeat_no), format_value(value, unit), str(row.n), row.window]
 
 
 def findings_table(case: Case, lang: str = "en") -> Section:

@@ -18,7 +18,7 @@ from gpuverdict.tables.record import record_frame
 from gpuverdict.tables.rows import arms_of
 from gpuverdict.verdict import Cell
 
-__all__ = ["sheets", "write_csv", "write_xlsx"]
+__all__ = ["sheets", "write_csv", "write_sheets", "write_xlsx"]
 
 # A spreadsheet would take these for formulas; a CSV has no other way to say "text".
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -146,6 +146,12 @@ def write_xlsx(
     Header rows are frozen and can be filtered; numbers keep their value and are only shown rounded;
     text is text whatever it begins with: a label in a log cannot become a formula or a link.
     """
+    title = f"{case.verdict.campaign}: {case.verdict.comparison}"
+    write_sheets({**sheets(case), **(extra or {})}, path, title)
+
+
+def write_sheets(frames: Mapping[str, pd.DataFrame], path: str | Path, title: str) -> None:
+    """Write frames as the sheets of a workbook, by name; `write_xlsx` says in what form."""
     import xlsxwriter
 
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -153,12 +159,7 @@ def write_xlsx(
         # A fixed date: equal inputs give equal workbooks.
         from datetime import datetime
 
-        book.set_properties(
-            {
-                "title": f"{case.verdict.campaign}: {case.verdict.comparison}",
-                "created": datetime(2000, 1, 1),
-            }
-        )
+        book.set_properties({"title": title, "created": datetime(2000, 1, 1)})
         formats = {
             "head": book.add_format(
                 {
@@ -175,7 +176,7 @@ def write_xlsx(
             "share": book.add_format({"num_format": "0.0%"}),
             "text": book.add_format({"num_format": "@"}),
         }
-        for name, frame in {**sheets(case), **(extra or {})}.items():
+        for name, frame in frames.items():
             _sheet(book.add_worksheet(name[:31]), frame, formats)
 
 

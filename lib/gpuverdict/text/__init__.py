@@ -16,6 +16,7 @@ from gpuverdict.text import (
     devices,
     diagnosis,
     draft,
+    explorer,
     logs,
     phases,
     report,
@@ -41,6 +42,7 @@ for _area in (
     report,
     server,
     draft,
+    explorer,
 ):
     for _code, _languages in _area.SENTENCES.items():
         if _code in SENTENCES:

@@ -792,66 +792,6 @@ _RECORD = {
     "source_computed": _both("computed", "计算"),
 }
 
-_EXPLORE = {
-    "explore_view": _both("view", "视图"),
-    "explore_baseline": _both("baseline", "基线"),
-    "explore_candidate": _both("candidate", "候选"),
-    "explore_metric": _both("metric", "指标"),
-    "explore_statistic": _both("statistic", "统计量"),
-    "explore_level": _both("level", "负载档"),
-    "explore_run": _both("run", "第几次"),
-    "explore_sort": _both("sort by", "排序"),
-    "explore_value": _both("value", "数值"),
-    "explore_n": _both("requests", "请求数"),
-    "explore_folder": _both("folder", "文件夹"),
-    "explore_save": _both("Export this view", "导出当前视图"),
-    "explore_saved": _both("Written", "已写入"),
-    "sort_arm": _both("arm", "组"),
-    "sort_level": _both("level", "负载档"),
-    "sort_value": _both("value", "数值"),
-    "view_runs": _both("every run", "各次运行"),
-    "view_intervals": _both("ratios", "比值"),
-    "view_distribution": _both("distribution", "分布"),
-    "view_shift": _both("shift by quantile", "分位偏移"),
-    "view_timeline": _both("requests over time", "请求时间线"),
-    "view_trade_off": _both("trade-off", "取舍"),
-    "axis_share": _both("requests at or below (%)", "不高于该值的请求（%）"),
-    "axis_percentile": _both("percentile of requests", "请求分位"),
-    "axis_requests": _both("requests", "请求"),
-    "axis_power_short": _both("power (W)", "功率（W）"),
-    "axis_clock_short": _both("SM clock (MHz)", "SM 时钟（MHz）"),
-    "distribution_reading": _both(
-        "Each line is one run: the share of its requests at or below a value; lines of an arm that lie apart are runs that differ.",
-        "每条线为一次运行：不高于某值的请求占比；同组各线分开说明运行之间有差异。",
-    ),
-    "median_words": _both("{arm}: median {value}.", "{arm}：中位数 {value}。"),
-    "distribution_alt": _both(
-        "Distribution over requests, one line a run. {finding}",
-        "请求分布，每次运行一条线。{finding}",
-    ),
-    "shift_reading": _both(
-        "The line is the ratio of the arms at each decile of requests, points are the candidate's runs; a level line shifts all requests alike, a rising one hits the slow ones more.",
-        "线为各十分位上两组的比值，点为候选组各次运行；水平表示整体平移，上升表示慢请求受影响更大。",
-    ),
-    "shift_finding": _both(
-        "Ratio {low} at the 10th, {middle} at the 50th and {high} at the 90th percentile.",
-        "第 10 百分位比值 {low}，第 50 百分位 {middle}，第 90 百分位 {high}。",
-    ),
-    "shift_alt": _both("Ratio of the arms by decile. {finding}", "各十分位的比值。{finding}"),
-    "timeline_reading": _both(
-        "Each bar is one request from left to right in time: waiting, prefill, decode; below, how many decode at once, and the GPUs' power and clock.",
-        "每条为一个请求，从左到右依次为等待、预填充、解码；下方为同时解码数、GPU 功率与时钟。",
-    ),
-    "timeline_finding": _both(
-        "{arm} at {level}: {shown} of {total} requests shown.",
-        "{arm} {level} 档：显示 {total} 个请求中的 {shown} 个。",
-    ),
-    "timeline_none": _both("The log holds no request times.", "日志没有请求时间。"),
-    "timeline_alt": _both(
-        "Requests of one run as bars over time. {finding}", "单次运行的请求时间线。{finding}"
-    ),
-}
-
 _GLOSSARY = {
     "term_prefill": _term(
         "prefill",
@@ -1031,5 +971,4 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     **_CAMPAIGN,
     **_ANSWERS,
     **_RECORD,
-    **_EXPLORE,
 }
