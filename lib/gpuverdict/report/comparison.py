@@ -20,7 +20,10 @@ FILES = ("report.html", "report.ipynb", "verdicts.json", "tables.xlsx", "summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonReport:
-    """How one comparison went: `rendered`, `unchanged` or `failed`."""
+    """How one comparison went: `rendered`, `unchanged` or `failed`.
+
+    `lines`, `chips` and `disturbed` (run ids) are what a terminal and the index show of it.
+    """
 
     name: str
     folder: str
@@ -28,6 +31,7 @@ class ComparisonReport:
     lines: tuple[str, ...] = ()
     error: str | None = None
     chips: tuple[dict[str, Any], ...] = ()
+    disturbed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonR
             return done
         with work_folder(task.target, task.name) as work:
             try:
-                lines, chips = _fill(work, task, kernels)
+                verdicts = _fill(work, task, kernels)
             except GpuverdictError as problem:
                 error = str(problem)
             except Exception as problem:
@@ -72,14 +76,12 @@ def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonR
                 error = f"{place}: found {type(problem).__name__}: {first[:200]}"
             else:
                 state = {
-                    "fingerprint": task.mark, "name": task.name, "lines": lines, "chips": chips,
+                    "fingerprint": task.mark, "name": task.name, "lines": verdict_lines(verdicts),
+                    "chips": chips(verdicts), "disturbed": disturbed(verdicts),
                 }  # fmt: skip
                 _write(work / "state.json", json.dumps(state, ensure_ascii=False))
                 swap(work, place)
-                return ComparisonReport(
-                    name=task.name, folder=task.folder, state="rendered", lines=tuple(lines),
-                    chips=tuple(chips),
-                )  # fmt: skip
+                return _report(state, task.folder, "rendered")
             if stopped():
                 return _failed(task, "found a stopped run; start it again")
             error = error.replace(str(work), str(place))
@@ -92,13 +94,19 @@ def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonR
             return _failed(task, error)
 
 
+def _report(state: Mapping[str, Any], folder: str, word: str) -> ComparisonReport:
+    return ComparisonReport(
+        name=state["name"], folder=folder, state=word, lines=tuple(state["lines"]),
+        chips=tuple(state["chips"]), disturbed=tuple(state["disturbed"]),
+    )  # fmt: skip
+
+
 def _failed(task: Task, error: str) -> ComparisonReport:
     return ComparisonReport(name=task.name, folder=task.folder, state="failed", error=error)
 
 
-def _fill(
-    work: Path, task: Task, kernels: Kernels | None
-) -> tuple[list[str], list[dict[str, Any]]]:
+def _fill(work: Path, task: Task, kernels: Kernels | None) -> dict[str, Any]:
+    """Render into a folder; return the verdicts."""
     executed = run_notebook(
         notebook_folder() / "report.ipynb", work / "report.ipynb",
         {"campaign": str(task.campaign.resolve()), "comparison": task.name, "lang": task.lang,
@@ -108,11 +116,11 @@ def _fill(
     )  # fmt: skip
     from gpuverdict.tables.page import report_html
 
-    verdicts = json.loads((work / "verdicts.json").read_text(encoding="utf-8"))
+    verdicts: dict[str, Any] = json.loads((work / "verdicts.json").read_text(encoding="utf-8"))
     title = f"{verdicts['candidate']} / {verdicts['baseline']}"
     notebook = json.loads(executed.read_text(encoding="utf-8"))
     _write(work / "report.html", report_html(notebook, title, task.lang))
-    return verdict_lines(verdicts), chips(verdicts)
+    return verdicts
 
 
 def verdict_lines(verdicts: Mapping[str, Any]) -> list[str]:
@@ -137,6 +145,11 @@ def chips(verdicts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{key: cell[key] for key in keys} for cell in verdicts["headline"]]
 
 
+def disturbed(verdicts: Mapping[str, Any]) -> list[str]:
+    """Return the runs of a comparison that something from outside stalled, by their ids."""
+    return [row["run_id"] for row in verdicts["health"] if row["disturbed"]]
+
+
 def unchanged_report(
     place: Path, name: str, mark: str, figure_format: str | None = None
 ) -> ComparisonReport | None:
@@ -157,11 +170,7 @@ def earlier_report(place: Path, name: str) -> tuple[ComparisonReport, str] | Non
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         state = json.loads((place / "state.json").read_text(encoding="utf-8"))
         if state["name"] == name:
-            report = ComparisonReport(
-                name=name, folder=place.name, state="unchanged", lines=tuple(state["lines"]),
-                chips=tuple(state["chips"]),
-            )  # fmt: skip
-            return report, state["fingerprint"]
+            return _report(state, place.name, "unchanged"), state["fingerprint"]
     with contextlib.suppress(OSError, ValueError):
         error = (place / "error.txt").read_text(encoding="utf-8").strip()
         return ComparisonReport(name=name, folder=place.name, state="failed", error=error), ""

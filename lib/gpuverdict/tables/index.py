@@ -12,7 +12,14 @@ from gpuverdict.schema import METRICS
 from gpuverdict.summary import Summary
 from gpuverdict.tables.history import histories
 from gpuverdict.tables.markup import render, stylesheet
-from gpuverdict.tables.rows import Level, arm_level_value, capacity, levels_of, slo_text
+from gpuverdict.tables.rows import (
+    Level,
+    arm_level_value,
+    capacity,
+    carried_without,
+    levels_of,
+    slo_text,
+)
 from gpuverdict.tables.words import at_level, level_name, metric_name, spoken, verdict_word
 from gpuverdict.units import format_value
 
@@ -28,6 +35,7 @@ class _Campaign:
     campaign: Campaign
     measured: Measured
     summary: Summary
+    disturbed: frozenset[str]
 
 
 def index_html(
@@ -41,7 +49,7 @@ def index_html(
         The campaign as measured.
     rows : sequence of mapping
         One a comparison: `name, folder, state, lines, error, chips` (`chips`: one mapping a
-        headline, `metric, statistic, workload, verdict, ratio`).
+        headline, `metric, statistic, workload, verdict, ratio`), and the ids of `disturbed` runs.
     lang : str
 
     Returns
@@ -51,7 +59,8 @@ def index_html(
         is left out where a browser cannot do that.
     """
     campaign = measured.campaign
-    scene = _Campaign(campaign=campaign, measured=measured, summary=summary)
+    bad = frozenset(run_id for row in rows for run_id in row.get("disturbed", ()))
+    scene = _Campaign(campaign=campaign, measured=measured, summary=summary, disturbed=bad)
     specs = {str(s.name): s for s in campaign.comparisons if isinstance(s, ComparisonSpec)}
     arms = list(campaign.arms)
     items = [_item(r, specs, lang) for r in rows]
@@ -162,6 +171,10 @@ def _decision(scene: _Campaign, arm: str, workload: str, lang: str) -> list[str]
         lines[1:] = [f"{line} {at_level(shown, lang)}" for line in lines[1:]]
     for level, reason in sorted(carried.infeasible.items()):
         lines.append(spoken(lang, "index_infeasible", level=f"{level:g}", reason=reason))
+    lines += [
+        spoken(lang, "index_undisturbed", level=level_name(level, lang))
+        for level in carried_without(scene, arm, workload, scene.disturbed)
+    ]
     return lines
 
 

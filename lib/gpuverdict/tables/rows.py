@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -333,17 +333,25 @@ def undisturbed(case: Case, workload: str, lang: str = "en") -> list[str]:
     told = []
     for arm in arms_of(case):
         keys = {run.run_id for run in case.measured.runs_of(arm) if run.key in bad}
-        if not keys:
-            continue
-        frame = case.summary.frame
-        rest = frame[~((frame.arm == arm) & frame.run_id.isin(keys))]
-        kept = {c.kind: c.highest_met for c in arm_slo(rest, case.campaign, arm, workload)}
-        for found in arm_slo(frame, case.campaign, arm, workload):
-            most = kept.get(found.kind)
-            if most is not None and most != found.highest_met:
-                level = level_name({found.kind: most}, lang)
-                told.append(spoken(lang, "capacity_undisturbed", arm=arm, level=level))
+        told += [
+            spoken(lang, "capacity_undisturbed", arm=arm, level=level_name(level, lang))
+            for level in carried_without(case, arm, workload, keys)
+        ]
     return told
+
+
+def carried_without(scene: Scene, arm: str, workload: str, run_ids: Collection[str]) -> list[Level]:
+    """Give the most that an arm carries without some of its runs, where that is more or less."""
+    frame = scene.summary.frame
+    without = (frame.arm == arm) & frame.run_id.isin(list(run_ids))
+    if not without.any():
+        return []
+    kept = {c.kind: c.highest_met for c in arm_slo(frame[~without], scene.campaign, arm, workload)}
+    return [
+        {found.kind: most}
+        for found in arm_slo(frame, scene.campaign, arm, workload)
+        if (most := kept.get(found.kind)) is not None and most != found.highest_met
+    ]
 
 
 def _capacity_row(case: Case, lang: str, workload: str) -> FixedRow:

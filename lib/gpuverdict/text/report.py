@@ -939,6 +939,7 @@ _INDEX = {
     "history_error": _both(
         "A value that is not positive: no series.", "存在非正数值，无法判断序列。"
     ),
+    "index_undisturbed": _both("{level} without its disturbed runs", "不计受干扰的运行为 {level}"),
     "index_matrix": _both("Pair by pair", "两两对比"),
     "index_matrix_reading": _both(
         "Candidates down, baselines across: the word for {metric} over all levels, with its ratio.",
