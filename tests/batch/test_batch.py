@@ -51,7 +51,7 @@ def quick_notebooks(monkeypatch: pytest.MonkeyPatch, *failing: str) -> list[str]
         headline = {"metric": "tpot_s", "statistic": "p50", "verdict": "slower",
                     "workload": "main", "ratio": 1.2, "low": 1.1, "high": 1.3}  # fmt: skip
         verdicts = {"comparison": given["comparison"], "baseline": "a", "candidate": "b",
-                    "headline": [headline]}  # fmt: skip
+                    "headline": [headline], "health": []}  # fmt: skip
         (out / "verdicts.json").write_text(json.dumps(verdicts))
         for name in ("tables.xlsx", "summary.parquet"):
             (out / name).write_bytes(b"")

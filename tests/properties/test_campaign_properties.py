@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -125,3 +126,24 @@ def test_any_text_or_bytes_are_read_or_refused(content: str | bytes) -> None:
 @given(st.text(alphabet="abc{}[]*?.\\0123levrp", max_size=25))
 def test_any_pattern_matches_or_is_refused(pattern: str) -> None:
     assert is_one_line(refusal(json.dumps(replaced(VALID, ("arms", "a", "files"), pattern))))
+
+
+@QUICK
+@given(st.text(alphabet="ab[]!?*-^&c1", min_size=1, max_size=6))
+def test_a_pattern_without_fields_finds_what_a_glob_finds(
+    tmp_path_factory: pytest.TempPathFactory, pattern: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "globbed"
+    if not folder.exists():
+        folder.mkdir()
+        for name in ("[", "a", "b", "-", "?", "[?", "a]", "ab", "[a]", "^", "!", "c1", "x&"):
+            (folder / name).touch()
+    try:
+        expected = {path for path in folder.glob(pattern) if path.is_file()}
+    except (ValueError, NotImplementedError):
+        return
+    content = replaced(VALID, ("arms", "a", "files"), pattern)
+    (folder.parent / "globbed.json").write_text(json.dumps(content), encoding="utf-8")
+    campaign = read_campaign(folder.parent / "globbed.json")
+    moved = campaign.model_copy(update={"root": folder})
+    assert {file.path for file in arm_inputs(moved, "a")[0] if file.role == "files"} == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -170,7 +171,7 @@ def _expand(
 def _matcher(glob: str) -> re.Pattern[str]:
     out, seen = "", set()
     inside = re.sub(r"^(?:.*/)?\.\./", "", glob)
-    for piece in re.split(r"(\{\w+\}|\*\*/?|\*|\?|\[[^\]]+\])", inside):
+    for piece in re.split(r"(\{\w+\}|\*\*/?|\*|\?|\[!?\]?[^\]]*\])", inside):
         if piece.startswith("{") and piece.endswith("}"):
             name = piece[1:-1]
             number = {"repeat": r"\d+", "card": r"[\w.-]+?"}.get(name, r"\d+(?:\.\d+)?")
@@ -182,8 +183,9 @@ def _matcher(glob: str) -> re.Pattern[str]:
             out += "[^/]*"
         elif piece == "?":
             out += "[^/]"
-        elif piece.startswith("["):
-            out += piece.replace("[!", "[^")
+        elif piece.startswith("[") and piece.endswith("]"):
+            # A set as the glob reads it, without the frame that `translate` puts around a whole.
+            out += fnmatch.translate(piece)[len("(?s:") : -len(r")\Z")]
         else:
             out += re.escape(piece)
     # Anchored at the end only: the base folder stands before, and `..` is resolved by the glob.

@@ -68,6 +68,10 @@ def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonR
         with work_folder(task.target, task.name) as work:
             try:
                 verdicts = _fill(work, task, kernels)
+                state = {
+                    "fingerprint": task.mark, "name": task.name, "lines": verdict_lines(verdicts),
+                    "chips": chips(verdicts), "disturbed": disturbed(verdicts),
+                }  # fmt: skip
             except GpuverdictError as problem:
                 error = str(problem)
             except Exception as problem:
@@ -75,10 +79,6 @@ def render_comparison(task: Task, kernels: Kernels | None = None) -> ComparisonR
                 first = (str(problem).strip().splitlines() or [""])[0]
                 error = f"{place}: found {type(problem).__name__}: {first[:200]}"
             else:
-                state = {
-                    "fingerprint": task.mark, "name": task.name, "lines": verdict_lines(verdicts),
-                    "chips": chips(verdicts), "disturbed": disturbed(verdicts),
-                }  # fmt: skip
                 _write(work / "state.json", json.dumps(state, ensure_ascii=False))
                 swap(work, place)
                 return _report(state, task.folder, "rendered")
