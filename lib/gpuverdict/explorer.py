@@ -383,11 +383,11 @@ class Explorer:
                  self.shown, self.run, self.span]  # fmt: skip
         below = [self.rows, self.order, self.falling]
         # The table scrolls by itself, so that choices, figure and table stay within one screen.
-        framed = widgets.Box([self.table], layout=widgets.Layout(max_height="340px"))
+        self.table.layout = widgets.Layout(max_height="340px", overflow="auto", max_width="900px")
         return widgets.VBox(
             [
                 widgets.Box(above, layout=wrap), self.figure, widgets.Box(below, layout=wrap),
-                framed, widgets.HBox([self.folder, self.save]), self.saved,
+                self.table, widgets.HBox([self.folder, self.save]), self.saved,
             ]
         )  # fmt: skip
 

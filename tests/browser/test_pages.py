@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,12 +13,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from tests.browser.devtools import CHROMIUM
 
 from gpuverdict import figures, tables
 from gpuverdict.case import Case, open_case
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
 ROOT = Path(__file__).resolve().parents[2]
 SCREEN = 1280
 
