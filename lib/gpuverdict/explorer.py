@@ -326,12 +326,11 @@ class Explorer:
             lang, "explore_wide", shown=len(frame), total=total, exported=min(total, MOST_EXPORTED)
         )
         if self.rows.value == "requests":
-            run = self._chosen()
-            title = spoken(
-                lang, "explore_requests", arm=self.shown.value, run=self.run.value,
-                level=level_name(run.level if run else None, lang),
-            )  # fmt: skip
-            return tables.request_rows(frame, title, said, lang)
+            place = next(label for label, key in self.level.options if key == self.level.value)
+            arm = self.shown.value
+            title = spoken(lang, "explore_requests", arm=arm, run=self.run.value, level=place)
+            nothing = spoken(lang, "no_run_there", arm=arm, level=place)
+            return tables.request_rows(frame, title, said, lang, nothing)
         name = metric_name(self.metric.value, self._statistic(), lang)
         return tables.run_rows(frame, name, METRICS[self.metric.value].unit, said, lang)
 

@@ -195,6 +195,17 @@ def test_a_folder_that_cannot_be_made_is_said(view: Explorer, tmp_path: Path) ->
     assert "Written" in view.saved.value
 
 
+def test_an_arm_without_the_level_is_said_so(tmp_path: Path) -> None:
+    view = Explorer(two_arms(tmp_path, a={"levels": (2, 16)}, b={"levels": (2,)}))
+    view.view.value, view.rows.value, view.level.value = "timeline", "requests", level(16)
+    assert view.shown.value == "b"
+    assert "b has no run at 16 streams." in view.figure.value
+    assert "b has no run at 16 streams." in view.table.value
+    assert "<svg" not in view.figure.value
+    view.shown.value = "a"
+    assert "<svg" in view.figure.value
+
+
 def test_it_is_told_in_chinese(tmp_path: Path) -> None:
     view = Explorer(two_arms(tmp_path), lang="zh")
     assert view.metric.description == "指标"

@@ -115,21 +115,22 @@ def request_timeline(
         figure.align_ylabels(grid)
         grid[-1].set_xlabel(sentence("axis_run_time", drawn))
         grid[-1].set_xlim(*shown)
+    finding = _finding(run, bars, total, shown, panels, lang)
+    if run is None:
+        place = level_text(level if isinstance(level, Mapping) else {"concurrency": level}, lang)
+        finding = sentence("no_run_there", lang, arm=arm, level=place)
     return Plate(
         axes=axes,
         name="timeline",
-        alt=sentence(
-            "timeline_alt", lang, finding=_finding(case, run, bars, total, shown, panels, lang)
-        ),
+        alt=sentence("timeline_alt", lang, finding=finding),
         reading=sentence("timeline_reading", lang),
-        finding=_finding(case, run, bars, total, shown, panels, lang),
+        finding=finding,
         frame=_numbers(bars),
         note=notice(lang),
     )
 
 
 def _finding(
-    case: Case,
     run: MeasuredRun | None,
     bars: pl.DataFrame,
     total: int,

@@ -74,14 +74,17 @@ def request_frame(
     return (rows if most is None else rows.head(most)).collect().to_pandas()
 
 
-def request_rows(frame: pd.DataFrame, title: str, said: str, lang: str = "en") -> Section:
+def request_rows(
+    frame: pd.DataFrame, title: str, said: str, lang: str = "en", nothing: str = ""
+) -> Section:
     """List requests: index, status, start and times, lengths; a dash is not known."""
     heads = [spoken(lang, f"sort_{column}") for column in frame.columns]
     rows = [
         [_cell(column, value) for column, value in zip(frame.columns, row, strict=True)]
         for row in frame.itertuples(index=False)
     ]
-    return plain_table("explore", title, heads, rows, notes=[said], right=[heads[0], *heads[2:]])
+    right = [heads[0], *heads[2:]]
+    return plain_table("explore", title, heads, rows, notes=[said], right=right, nothing=nothing)
 
 
 def _cell(column: str, value: Any) -> str:

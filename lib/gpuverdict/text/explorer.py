@@ -89,6 +89,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "Each bar is one request: waiting (time to first token beyond what such a prompt takes alone), prefill, decode. Below, on the same clock: requests decoding at once, power of the arm's GPUs, slowest SM clock.",
         "每条为一个请求：等待（首 token 时延超出同长度提示独占时所需的部分）、预填充、解码。下方为同一时间轴上的同时解码数、该组 GPU 总功率与最低 SM 时钟。",
     ),
+    "no_run_there": _both("{arm} has no run at {level}.", "{arm} 没有 {level} 的运行。"),
     "timeline_all": _both(
         "{arm} at {level}, run {run}, {begin} to {end} s: all {n} requests.",
         "{arm} {level} 第 {run} 次运行，{begin} 至 {end} 秒：全部 {n} 个请求。",
