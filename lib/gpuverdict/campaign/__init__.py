@@ -11,6 +11,7 @@ from gpuverdict.campaign.inputs import InputFile, arm_inputs
 from gpuverdict.campaign.keys import (
     Arm,
     Campaign,
+    ClientPlace,
     ComparisonSpec,
     Design,
     InputSpec,
@@ -26,6 +27,7 @@ __all__ = [
     "PLACEHOLDER",
     "Arm",
     "Campaign",
+    "ClientPlace",
     "ComparisonSpec",
     "Design",
     "InputFile",

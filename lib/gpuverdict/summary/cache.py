@@ -21,7 +21,7 @@ __all__ = ["PLAIN_FACTS", "load", "save", "summary_folder"]
 
 # Fields of `RunFacts` that JSON holds as they are.
 PLAIN_FACTS = ("bins", "late_p99_s", "ttft_p50_s", "tpot_p50_s", "cached_ratio",
-               "tokens_per_chunk", "littles_streams")  # fmt: skip
+               "tokens_per_chunk", "littles_streams", "e2e_parts_s")  # fmt: skip
 
 
 def summary_folder(measured: Measured) -> Path:

@@ -19,6 +19,7 @@ from gpuverdict.campaign import Campaign, ComparisonSpec
 from gpuverdict.energy import window_telemetry
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, MeasuredRun, measure
+from gpuverdict.phases import Phases, split_phases
 from gpuverdict.schema import (
     METRICS,
     SUMMARY,
@@ -32,7 +33,7 @@ from gpuverdict.steady import Window, find_windows, requests_in_window, whole_ru
 from gpuverdict.store import dump_cautions
 from gpuverdict.summary import cache
 from gpuverdict.summary.distributions import MIN_TPOT_TOKENS, Row
-from gpuverdict.summary.facts import run_facts
+from gpuverdict.summary.facts import counted, e2e_parts, run_facts
 from gpuverdict.summary.run_rows import phase_rows, run_rows
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
@@ -61,7 +62,8 @@ class RunFacts:
     `bins`: requests of the window by length (powers of two below input and output tokens, such as
     `512/128`), each with `n` and the medians `ttft_s` and `e2e_s`. `late_p99_s`: how long after the
     intended moment requests were sent. `littles_streams`: requests in flight by Little's law, for
-    logs without start times.
+    logs without start times. `e2e_parts_s`: mean seconds of each of `phases.PARTS` over the
+    successful requests of the window, and of `e2e_s`.
     """
 
     run: MeasuredRun
@@ -77,6 +79,7 @@ class RunFacts:
     cached_ratio: float | None = None
     tokens_per_chunk: float | None = None
     littles_streams: float | None = None
+    e2e_parts_s: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def is_steady(self) -> bool:
@@ -293,9 +296,11 @@ def _one_run(
         "repeat_no": placed.repeat_no,
     }
     records = []
+    split: Phases | None = None
     if window.kind == "steady":
         rows = rows_of(window)
-        rows += phase_rows(run, window, probes)
+        split = _phases(run, window, probes)
+        rows += phase_rows(run, window, split)
         rows += _telemetry(measured, placed, run, window, rows)
         records += [_record(run, window, row, where, "steady") for row in rows]
         for name, other in alternatives.items():
@@ -308,7 +313,8 @@ def _one_run(
     whole = whole_run(run)
     skip = int(placed.level.get("concurrency", 0))
     rows = rows_of(whole, skip_first=skip)
-    rows += phase_rows(run, whole, probes)
+    split_whole = _phases(run, whole, probes)
+    rows += phase_rows(run, whole, split_whole)
     rows += _telemetry(measured, placed, run, whole, rows)
     records += [_record(run, whole, row, where, "whole_run") for row in rows]
     ok = run.requests.filter(pl.col("status") == "ok", pl.col("phase") == "main")
@@ -318,16 +324,16 @@ def _one_run(
         window=window,
         n_by_status=dict(zip(counts["status"], counts["count"], strict=True)),
         cautions=(*run.cautions, *placed.cautions, *window.cautions),
-        input_lengths=_counted(ok["input_tokens"]),
-        output_lengths=_counted(ok["output_tokens"]),
+        input_lengths=counted(ok["input_tokens"]),
+        output_lengths=counted(ok["output_tokens"]),
+        e2e_parts_s=e2e_parts(run, window, split or split_whole, campaign.arms[placed.arm].client),
         **run_facts(run, window),
     )
     return records, fact
 
 
-def _counted(lengths: pl.Series) -> dict[int, int]:
-    counts = lengths.drop_nulls().value_counts().sort(lengths.name)
-    return dict(zip(counts[lengths.name].to_list(), counts["count"].to_list(), strict=True))
+def _phases(run: Run, window: Window, probes: Sequence[Run]) -> Phases | None:
+    return None if run.requests.is_empty() else split_phases(run, list(probes) or None, window)
 
 
 def _telemetry(

@@ -6,10 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from gpuverdict.campaign import ClientPlace
+from gpuverdict.phases import PARTS, Phases, take_apart
 from gpuverdict.schema import Run
 from gpuverdict.steady import Window, requests_in_window
 
-__all__ = ["littles_streams", "run_facts"]
+__all__ = ["counted", "e2e_parts", "littles_streams", "run_facts"]
 
 
 def run_facts(run: Run, window: Window) -> dict[str, Any]:
@@ -35,6 +37,25 @@ def run_facts(run: Run, window: Window) -> dict[str, Any]:
         "tokens_per_chunk": _number(chunk),
         "littles_streams": littles_streams(run),
     }
+
+
+def e2e_parts(
+    run: Run, window: Window, phases: Phases | None, client: ClientPlace | None
+) -> dict[str, float | None]:
+    """Return the mean of each part of the end-to-end time over the window's successful requests."""
+    if phases is None:
+        return {}
+    declared = (client.rtt_s, client.host_work_s) if client else (None, None)
+    parts = take_apart(run, phases, rtt_s=declared[0], host_work_s=declared[1]).requests
+    inside = requests_in_window(run, window)
+    mine = parts.join(inside.select("request_index"), on="request_index", how="semi")
+    return {name: _number(mine[name].mean()) for name in ("e2e_s", *PARTS)}
+
+
+def counted(lengths: pl.Series) -> dict[int, int]:
+    """Count each length."""
+    counts = lengths.drop_nulls().value_counts().sort(lengths.name)
+    return dict(zip(counts[lengths.name].to_list(), counts["count"].to_list(), strict=True))
 
 
 def _number(value: Any) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuverdict.errors import Caution
-from gpuverdict.phases import split_phases
+from gpuverdict.phases import Phases
 from gpuverdict.schema import METRICS, Run
 from gpuverdict.steady import Window, requests_in_window, tokens_in_window
 from gpuverdict.summary.distributions import Row, distribution_rows, statistic_rows
@@ -205,17 +205,16 @@ def reported_rows(run: Run) -> list[Row]:
     return rows
 
 
-def phase_rows(run: Run, window: Window, probes: Sequence[Run]) -> list[Row]:
-    """Compute what needs the phases apart: waiting beyond an unloaded prefill, the device's step.
+def phase_rows(run: Run, window: Window, phases: Phases | None) -> list[Row]:
+    """Give what needs the phases apart: waiting beyond an unloaded prefill, the device's step.
 
     Parameters
     ----------
-    probes : sequence of Run
-        Concurrency-1 runs over prompt lengths on the same arm; may be empty.
+    phases : Phases or None
+        Of the run, with the decode step of this window; None for a run without rows.
     """
-    if run.requests.is_empty():
+    if phases is None:
         return []
-    phases = split_phases(run, list(probes) or None, window)
     inside = requests_in_window(run, window).filter(pl.col("status") == "ok")
     excess = phases.requests.join(inside.select("request_index"), on="request_index", how="semi")
     said = phases.prefill.cautions

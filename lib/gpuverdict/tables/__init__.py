@@ -15,6 +15,7 @@ from gpuverdict.tables.campaign import arms_table, coverage_table, missing_table
 from gpuverdict.tables.cells import all_cells, verdict_map
 from gpuverdict.tables.deliver import write_case
 from gpuverdict.tables.devices import cards_table, growth_table, memory_table
+from gpuverdict.tables.e2e import e2e_table
 from gpuverdict.tables.export import write_csv, write_sheets, write_xlsx
 from gpuverdict.tables.index import index_html
 from gpuverdict.tables.listing import (
@@ -42,6 +43,7 @@ __all__ = [
     "claims_table",
     "coverage_table",
     "curve_table",
+    "e2e_table",
     "figure_sheet",
     "findings_table",
     "first_screen",

@@ -286,6 +286,66 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "请增加级别，例如并发 1、4、16、64。",
         ),
     },
+    "e2e_heading": {
+        "en": ("Where the end-to-end time goes", ""),
+        "zh": ("端到端时延的构成", ""),
+    },
+    "e2e_reading": {
+        "en": (
+            "Mean over the runs of a level, and its share of the mean end-to-end time. Waiting is what the first token took beyond an unloaded prefill: queue and interference together, an upper bound of the queue.",
+            "",
+        ),
+        "zh": (
+            "各负载档多次运行的均值，及其占端到端平均时延的份额。“等待”指首 token 超出空载预填充的时间：排队与干扰之和，是排队时间的上限。",
+            "",
+        ),
+    },
+    "e2e_nothing": {
+        "en": ("Not measured: no successful request with an end-to-end time.", ""),
+        "zh": ("未测量：没有带端到端时延的成功请求。", ""),
+    },
+    "e2e_whole": {
+        "en": ("end to end", ""),
+        "zh": ("端到端", ""),
+    },
+    "e2e_network": {
+        "en": ("network and HTTP", ""),
+        "zh": ("网络与 HTTP", ""),
+    },
+    "e2e_host": {
+        "en": ("host work", ""),
+        "zh": ("主机侧工作", ""),
+    },
+    "e2e_queue": {
+        "en": ("queue", ""),
+        "zh": ("排队", ""),
+    },
+    "e2e_waiting": {
+        "en": ("waiting", ""),
+        "zh": ("等待", ""),
+    },
+    "e2e_prefill": {
+        "en": ("prefill", ""),
+        "zh": ("预填充", ""),
+    },
+    "e2e_decode": {
+        "en": ("decode", ""),
+        "zh": ("解码", ""),
+    },
+    "e2e_unknown": {
+        "en": ("not explained", ""),
+        "zh": ("未能解释", ""),
+    },
+    "e2e_not_told": {
+        "en": (
+            "{arm}: nothing in the logs tells apart: {parts}. Record the server's own times (`server_requests`), or declare `client.rtt_s` and `client.host_work_s`.",
+            "",
+        ),
+        "zh": (
+            "{arm}：日志无法单独区分：{parts}。请记录服务端自身的时间（`server_requests`），或声明 `client.rtt_s` 与 `client.host_work_s`。",
+            "",
+        ),
+    },
     "e2e_part_unknown": {
         "en": (
             "Nothing in the logs tells the {part} part of the end-to-end time apart.",
