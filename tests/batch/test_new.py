@@ -11,6 +11,7 @@ import pytest
 from tests.batch.campaigns import ROOT, run
 
 from gpuverdict.campaign import read_campaign
+from gpuverdict.errors import CampaignError
 
 CLIENTS = ROOT.parent / "shared" / "data" / "clients"
 needs_clients = pytest.mark.skipif(not CLIENTS.is_dir(), reason="the client logs are not here")
@@ -22,7 +23,11 @@ FACTS = {
     "name": "mock-7b",
     "input_tokens": "256",
     "output_tokens": "64",
+    "parameters": "7e9",
+    "weight_bits": "16",
+    "engine": "vllm",
     "engine_version": None,
+    "precision": "bf16",
     "runs_per_arm": "3",
     "order": "AABB",
 }
@@ -76,4 +81,17 @@ def test_the_template_says_which_lines_to_edit(tmp_path: Path) -> None:
     for key in ("gpu", "engine", "precision"):
         assert marked.count(key) == 2, key
     assert {"campaign", "name", "input_tokens", "output_tokens", "runs_per_arm"} <= set(marked)
-    read_campaign(tmp_path / "mine")
+    # Nothing is presumed of anybody's machines: each fact is asked for, one line at a time.
+    asked = []
+    path = tmp_path / "mine" / "campaign.yaml"
+    while ": FILL-IN" in text:
+        with pytest.raises(CampaignError, match="the placeholder FILL-IN") as refused:
+            read_campaign(path)
+        key = str(refused.value).partition(":")[2].partition(":")[0].strip().rpartition(".")[2]
+        asked.append(key)
+        given = {"gpu": "H200 SXM", **FACTS}[key] or "1"
+        text = re.sub(rf"(\b{key}: )FILL-IN", rf"\g<1>{given}", text, count=1)
+        path.write_text(text, "utf-8")
+    assert asked.count("gpu") == asked.count("precision") == 2
+    assert {"parameters", "weight_bits", "input_tokens", "engine", "order"} <= set(asked)
+    read_campaign(path)

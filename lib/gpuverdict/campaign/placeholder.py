@@ -1,4 +1,4 @@
-"""What a drafted campaign file has in place of a fact that no log holds, and its refusal."""
+"""What a new or drafted campaign file has in place of a fact that no log holds, and its refusal."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ _EXPECTED = {
     "name": "a label",
     "title": "one line on what is compared",
     "clock": "epoch or monotonic",
+    "parameters": "the number of weights, such as 7e9",
+    "weight_bits": "bits a weight, such as 16",
+    "input_tokens": "the prompt tokens asked for",
+    "output_tokens": "the output tokens asked for",
+    "runs_per_arm": "the number fixed before the data (or no such line)",
+    "order": "ABBA, AABB, ABAB, random or simultaneous (or no such line)",
 }
 
 
