@@ -132,7 +132,8 @@ def _unknown(
         "found": problem.found,
     }  # fmt: skip
     proposal = propose_columns(document) if document is not None else {}
-    if len(proposal) > 1:
+    # Where every name is ours already, the fault is in a cell and no map helps.
+    if len(proposal) > 1 and any(name != to["to"] for name, to in proposal.items()):
         row["columns"] = proposal
     return row
 

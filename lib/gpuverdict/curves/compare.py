@@ -105,7 +105,10 @@ def compare_curves(
     """
     if not (math.isfinite(margin) and margin > 0):
         raise ParameterError("margin", found=repr(margin), expected="a fraction such as 0.03")
-    points = np.asarray(list(at), dtype=float)
+    try:
+        points = np.asarray(list(at), dtype=float)
+    except (TypeError, ValueError):
+        raise ParameterError("at", found=f"{at!r:.60}", expected="batch sizes") from None
     if points.ndim != 1 or not np.isfinite(points).all() or (len(points) and points.min() <= 0):
         raise ParameterError("at", found="points", expected="positive finite batch sizes")
     low_end, high_end = max(a.x_min, b.x_min), min(a.x_max, b.x_max)

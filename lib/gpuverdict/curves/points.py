@@ -26,6 +26,15 @@ class Level:
     n: int
 
 
+def _numbers(values: Any, name: str) -> list[float | None]:
+    try:
+        return [None if value is None else float(value) for value in values]
+    except (TypeError, ValueError):
+        raise ParameterError(
+            name, found=f"{values!r:.60}", expected="a sequence of numbers"
+        ) from None
+
+
 def collect_points(
     batch: Sequence[float],
     tpot_s: Sequence[float | None],
@@ -33,16 +42,17 @@ def collect_points(
     infeasible: Sequence[float],
 ) -> tuple[list[tuple[float, float, Any]], list[Caution]]:
     """Usable points in an order that does not depend on the order given."""
-    labels = list(sweep) if sweep is not None else [0] * len(list(batch))
-    if not len(labels) == len(list(batch)) == len(list(tpot_s)):
+    batches, times = _numbers(batch, "batch"), _numbers(tpot_s, "tpot_s")
+    labels = list(sweep) if sweep is not None else [0] * len(batches)
+    if not len(labels) == len(batches) == len(times):
         raise ParameterError(
             "curve",
-            found=f"{len(list(batch))}, {len(list(tpot_s))} and {len(labels)} values",
+            found=f"{len(batches)}, {len(times)} and {len(labels)} values",
             expected="three lists of one length",
         )
     stop = min(infeasible, default=math.inf)
     points, lost = [], 0
-    for b, y, s in zip(batch, tpot_s, labels, strict=True):
+    for b, y, s in zip(batches, times, labels, strict=True):
         if b is None or y is None or not (math.isfinite(b) and math.isfinite(y)):
             lost += 1
         elif b <= 0 or y <= 0:

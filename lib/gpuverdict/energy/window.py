@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gpuverdict.errors import Caution
+from gpuverdict.errors import Caution, ParameterError
 from gpuverdict.schema import Trace
 from gpuverdict.telemetry.samples import SLOWDOWN_BITS
 from gpuverdict.text import caution
@@ -98,6 +98,11 @@ def window_energy(
         In joules; `n` counts samples inside the window. The value is None with one of the codes
         `no_clock`, `gpu_count`, `no_bracket`, `gap`, `too_few`, `implausible`.
 
+    Raises
+    ------
+    ParameterError
+        For window edges that are no numbers.
+
     Notes
     -----
     The hardware counter is interpolated at both edges; else power is integrated by trapezoids,
@@ -114,6 +119,12 @@ def window_energy(
     >>> print(window_energy(Trace(samples=frame), 0.0, 2.0))
     500.0 J (short_window)
     """
+    try:
+        start_s, end_s = float(start_s), float(end_s)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "window", found=f"{start_s!r:.40} to {end_s!r:.40}", expected="epoch seconds"
+        ) from None
     if not end_s > start_s:
         return Estimate(value=None, unit="j", cautions=(caution("window_empty"),))
     frames = _by_gpu(trace)

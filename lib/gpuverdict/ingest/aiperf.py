@@ -19,7 +19,7 @@ from gpuverdict.files import Document, ReadOptions, parse_records
 from gpuverdict.ingest.aiperf_summary import level_facts, reported_figures, sibling_summary
 from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.columns import error_kinds
-from gpuverdict.ingest.gaps import Gaps, chunk_cautions, list_offsets
+from gpuverdict.ingest.gaps import Gaps, chunk_cautions, list_offsets, split_gaps
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -101,9 +101,10 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     )  # fmt: skip
     gaps = _gaps(metrics["inter_chunk_latency"], document.name)
     errors, status = _outcomes(frame)
-    with_gaps = (gaps.lengths > 0) & ~np.isnan(ttft)
     output, source = _prefer(metrics, ("usage_completion_tokens", "usage"),
                              ("output_sequence_length", "retokenised"))  # fmt: skip
+    gaps, ttft, counts, _ = split_gaps(gaps, ttft, output, chat=False)
+    with_gaps = (gaps.lengths > 0) & ~np.isnan(ttft) & ~np.isnan(gaps.sums_s)
     given, _ = _prefer(metrics, ("usage_prompt_tokens", ""), ("input_sequence_length", ""),
                        ("error_isl", ""))  # fmt: skip
     reasoning, _ = _prefer(metrics, ("usage_reasoning_tokens", ""), ("reasoning_token_count", ""))
@@ -131,6 +132,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     late = answer - ttft
     if np.isfinite(late).any() and np.nanmax(late) > 1e-6:
         reported["time_to_first_answer_s.mean"] = float(np.nanmean(answer))
+    more.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
     more.extend(chunk_cautions(gaps, output, with_gaps))
     return [
         build_run(
@@ -144,7 +146,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
             reported=reported,
             explained={"output_tokens_per_s": "reported_other_definition",
                        "requests_per_s": "reported_other_definition"},
-            dropped=dropped,
+            dropped={**dropped, **counts},
             cautions=[*said, *more],
             clock_offset_s=origin / 1e9,
         )
@@ -249,9 +251,11 @@ def _metric_list(value: Any, where: str) -> dict[str, Any] | None:
         return None
     numbers = value.get("value") if isinstance(value, dict) else value
     if isinstance(numbers, list) and all(
-        isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
+        number is None or (isinstance(number, int | float) and not isinstance(number, bool))
+        for number in numbers
     ):
-        return {"value": [float(number) for number in numbers], "unit": _text(value.get("unit"))}
+        listed = [None if number is None else float(number) for number in numbers]
+        return {"value": listed, "unit": _text(value.get("unit"))}
     raise LogFormatError(
         where, found="inter_chunk_latency of another shape", expected="a list of numbers"
     )
@@ -297,10 +301,6 @@ def _gaps(metric: pl.Series, where: str) -> Gaps:
         part = chunk.explode(empty_as_null=False).to_numpy()
         np.copyto(flat[filled : filled + part.size], part)
         filled += part.size
-    if np.isnan(flat).any():
-        raise LogFormatError(
-            f"{where}: inter_chunk_latency", found="a null among the gaps", expected="numbers"
-        )
     if not isinstance(factor, float):
         factor = np.repeat(np.nan_to_num(factor), lengths)
     flat *= factor

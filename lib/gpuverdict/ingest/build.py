@@ -34,6 +34,8 @@ __all__ = ["build_run", "run_id"]
 
 # The invariant first token + gaps = last token holds to this many seconds (format notes, 17.3).
 _GAP_TOLERANCE_S = 1e-3
+# Times written with a microsecond's digits may differ by one in the last.
+_ROUNDING_S = 2e-6
 
 
 def run_id(document: Document, part: str) -> str:
@@ -127,9 +129,17 @@ def build_run(
     for name in ("ttft_s", "e2e_s", "decode_s"):
         impossible |= np.nan_to_num(columns_f[name], nan=0.0) > LONGEST_S
     if gaps is not None:
+        # A missing gap takes its list with it, and no other time of the request.
         broken = ~(np.abs(gaps.sums_s) < LONGEST_S)
-        impossible |= broken
+        impossible |= broken & ~np.isnan(gaps.sums_s)
+        # An event before the one it follows: the clock stepped while the answer came.
+        backward = gaps.flat_s < -_ROUNDING_S
+        if backward.any():
+            impossible[gaps.owners[backward]] = True
         gaps = gaps.cleared(broken)
+    if facts["streaming"] is not False and _came_whole(columns_f, gaps, errors):
+        _without_first_token(columns_f)
+        facts.update(streaming=False, ttft_def=None, e2e_def="non_stream")
     streaming = facts["streaming"] is not False
     status = _statuses(columns, columns_f, errors, n, streaming, needs_tokens)
     _null_latencies(columns_f, status, impossible)
@@ -160,7 +170,7 @@ def build_run(
         facts["t0_quality"] = facts["t0_quality"] or "none"
         facts["clock"] = facts["clock"] or "monotonic"
 
-    _recompute(columns_f, impossible, status)
+    _recompute(columns_f, impossible, status, streaming)
     if gaps is not None:
         # Lists of failed requests stop anywhere; their last gap belongs to no token.
         unusable = impossible | ~np.isin(status, ("ok", "incomplete", "cancelled"))
@@ -272,7 +282,40 @@ def _impossible(columns: Mapping[str, FloatArray]) -> BoolArray:
         bad = (end < start) | (first < start) | (last < first)
         for name in ("ttft_s", "e2e_s", "decode_s"):
             bad |= columns[name] < 0
+        bad |= columns["e2e_s"] < columns["ttft_s"] - _GAP_TOLERANCE_S
     return bad
+
+
+def _came_whole(
+    columns: Mapping[str, FloatArray], gaps: Gaps | None, errors: Sequence[str | None] | None
+) -> bool:
+    """Say whether every answer of several tokens came at one moment: the run was not streamed.
+
+    Tools then write no first token, or the latency where the TTFT stands. One streamed answer apart
+    in time, or one gap, tells otherwise.
+    """
+    if gaps is not None and gaps.flat_s.size:
+        return False
+    with np.errstate(invalid="ignore"):
+        several = columns["output_tokens"] > 1
+    if errors is not None:
+        several &= ~np.fromiter(map(bool, errors), dtype=bool, count=len(several))
+    first = np.isfinite(columns["ttft_s"]) | np.isfinite(columns["first_token_s"])
+    if several.any() and not first[several].any():
+        ended = np.isfinite(columns["e2e_s"]) | np.isfinite(columns["end_s"])
+        return bool(ended[several].any())
+    span = columns["decode_s"]
+    for later, earlier in (("last_token_s", "first_token_s"), ("e2e_s", "ttft_s")):
+        span = np.where(np.isnan(span), columns[later] - columns[earlier], span)
+    known = span[several & np.isfinite(span)]
+    return bool(known.size and (known == 0).all())
+
+
+def _without_first_token(columns: dict[str, FloatArray]) -> None:
+    whole = np.where(np.isnan(columns["e2e_s"]), columns["ttft_s"], columns["e2e_s"])
+    columns["e2e_s"] = np.where(whole > 0, whole, np.nan)
+    for name in ("ttft_s", "first_token_s", "decode_s"):
+        columns[name] = np.full(len(whole), np.nan)
 
 
 def _statuses(
@@ -286,7 +329,9 @@ def _statuses(
     status = np.full(n, "ok", dtype=object)
     output = numbers["output_tokens"]
     ttft, first = numbers["ttft_s"], numbers["first_token_s"]
-    no_tokens = (output == 0) | (np.isnan(output) if needs_tokens else np.zeros(n, dtype=bool))
+    # Nothing was counted and nothing came; beside a first token a missing count is only missing.
+    came = (ttft > 0) | np.isfinite(first)
+    no_tokens = (output == 0) | (np.isnan(output) & ~came & needs_tokens)
     # A zero says that nothing came; a null beside counted tokens only that nobody looked.
     no_first = (ttft == 0) & np.isnan(first)
     is_empty = no_tokens | no_first if streaming else no_tokens
@@ -314,7 +359,10 @@ def _null_latencies(
 
 
 def _recompute(
-    columns: dict[str, FloatArray], impossible: BoolArray, status: npt.NDArray[Any]
+    columns: dict[str, FloatArray],
+    impossible: BoolArray,
+    status: npt.NDArray[Any],
+    streaming: bool,
 ) -> None:
     start, first, last = columns["start_s"], columns["first_token_s"], columns["last_token_s"]
     possible = ~impossible
@@ -325,13 +373,17 @@ def _recompute(
     e2e = columns["e2e_s"]
     e2e = np.where(np.isnan(e2e) & possible, last - start, e2e)
     e2e = np.where(np.isnan(e2e) & possible, ttft + decode, e2e)
+    if not streaming:
+        # Without a stream the end of the request is its only token time.
+        e2e = np.where(np.isnan(e2e) & possible, columns["end_s"] - start, e2e)
     decode = np.where(np.isnan(decode) & possible, e2e - ttft, decode)
     columns["e2e_s"] = e2e
     columns["last_token_s"] = np.where(np.isnan(last), columns["first_token_s"] + decode, last)
     tokens = columns["output_tokens"]
     with np.errstate(invalid="ignore", divide="ignore"):
         tpot = np.where(tokens >= 2, decode / (tokens - 1), np.nan)
-        tpot[(tpot < 0) | impossible] = np.nan
+        # Several tokens at one moment came in one event: how long each took is not known.
+        tpot[(tpot <= 0) | impossible] = np.nan
     columns["tpot_s"] = tpot
     # Latencies of a request that failed describe the failure, not the device.
     failed = np.isin(status, ("error", "empty"))
@@ -340,8 +392,6 @@ def _recompute(
 
 def _check_gaps(columns: Mapping[str, FloatArray], gaps: Gaps) -> list[Caution]:
     said = []
-    if (gaps.flat_s < 0).any():
-        said.append(caution("negative_gaps", n=int((gaps.flat_s < 0).sum())))
     filled = gaps.lengths > 0
     span = columns["last_token_s"] - columns["first_token_s"]
     with np.errstate(invalid="ignore"):

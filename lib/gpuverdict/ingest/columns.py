@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gpuverdict.errors import LogFormatError
 
-__all__ = ["FloatArray", "error_kinds", "floats", "integers"]
+__all__ = ["FloatArray", "error_kinds", "floats", "integers", "with_unnamed_failures"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,6 +67,29 @@ def integers(values: Iterable[Any], where: str) -> FloatArray:
             f"{where}[{bad}]", found=f"{result[bad]:g}", expected="a count of tokens"
         )
     return result
+
+
+def with_unnamed_failures(
+    errors: Sequence[str | None], silent: npt.NDArray[np.bool_], completed: Any
+) -> list[str | None]:
+    """Name the failures whose error text is empty, where the tool's own count tells them.
+
+    An HTTP error without a reason phrase leaves no text. Such a request looks like an empty stream,
+    which the tool counts among the completed; only the count tells the two apart.
+
+    Parameters
+    ----------
+    errors : sequence of str
+        Error text a request, None for none.
+    silent : array of bool
+        Requests without an error that brought nothing.
+    completed : int or None
+        Requests the tool counts as completed.
+    """
+    unnamed = list(errors).count(None) - completed if isinstance(completed, int) else 0
+    if not unnamed or unnamed != int(silent.sum()):
+        return list(errors)
+    return ["failed" if quiet else error for error, quiet in zip(errors, silent, strict=True)]
 
 
 _STATUS_CODE = re.compile(r"\b(?:HTTP|status|code|error)\D{0,12}([45]\d\d)\b|^\s*([45]\d\d)\b|"

@@ -58,6 +58,11 @@ class Gaps:
         return np.diff(self.offsets)
 
     @property
+    def owners(self) -> npt.NDArray[np.int64]:
+        """The request each gap belongs to."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
+
+    @property
     def sums_s(self) -> FloatArray:
         """Sum of the gaps of each request, 0 for none."""
         sums = np.zeros(len(self.offsets) - 1)
@@ -121,7 +126,8 @@ def split_gaps(
     lengths = gaps.lengths
     explained = {"tpot_s": "reported_past_last_token", "e2e_s": "reported_past_last_token"}
     firsts = gaps.nth_s(0)
-    filled = (lengths > 0) & (ttft > 0)
+    # A cut stream stops anywhere: its list says nothing of what the writer puts first.
+    filled = (lengths > 0) & (ttft > 0) & (output > 0)
     if not filled.any():
         return gaps, ttft, {}, explained
     holds_ttft = filled & _begins_with_ttft(gaps, ttft, output)
@@ -151,7 +157,7 @@ def _begins_with_ttft(gaps: Gaps, ttft: Any, output: Any) -> Any:
     only where it is exact and unlike the second.
     """
     firsts, lengths = gaps.nth_s(0), gaps.lengths
-    filled = (lengths > 0) & (ttft > 0)
+    filled = (lengths > 0) & (ttft > 0) & (output > 0)
     seconds = gaps.nth_s(1)
     with np.errstate(invalid="ignore"):
         apart = np.abs(firsts - ttft)

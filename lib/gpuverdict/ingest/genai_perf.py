@@ -18,7 +18,7 @@ from gpuverdict.errors import LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.gaps import Gaps
-from gpuverdict.ingest.values import list_of, mapping, number, text, whole
+from gpuverdict.ingest.values import distinct, list_of, mapping, number, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -53,8 +53,11 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     """
     profile = document.first
     said = document.records().cautions
+    experiments, n_again = distinct(profile["experiments"], "experiment")
+    if n_again:
+        said += (caution("duplicate_records", name=document.name, n=n_again),)
     runs = []
-    for index, experiment in enumerate(profile["experiments"]):
+    for index, experiment in enumerate(experiments):
         where = f"{document.name}: experiments[{index}]"
         requests = mapping(experiment).get("requests")
         if not isinstance(requests, list) or not requests:
@@ -72,7 +75,7 @@ def _read_one(
     options: ReadOptions,
     said: Sequence[Any],
 ) -> Run:
-    requests = experiment["requests"]
+    requests, n_again = distinct(experiment["requests"], "timestamp")
     starts = [_stamp(mapping(row).get("timestamp"), where) for row in requests]
     origin = min(starts)
     lists: list[list[float]] = []
@@ -101,6 +104,8 @@ def _read_one(
     limit = whole(mode.get("value")) if mode.get("mode") == "concurrency" else None
     rate = number(mode.get("value")) if "rate" in str(mode.get("mode")) else None
     extra = [] if counted else [caution("tokens_unknown")]
+    if n_again:
+        extra.append(caution("duplicate_records", name=where, n=n_again))
     bounds = [_stamp(item, where) for item in _listed(experiment, "window_boundaries", where)]
     return build_run(
         document,
@@ -136,6 +141,7 @@ def _read_one(
             "output_tokens_source": "usage" if counted else None,
         },
         gaps=Gaps.from_lists(lists, "chunk", where),
+        dropped={"duplicate_record": n_again},
         cautions=[*said, *extra],
         clock_offset_s=origin / 1e9,
         needs_tokens=False,

@@ -23,7 +23,7 @@ from gpuverdict.ingest.build import build_run
 from gpuverdict.ingest.columns import error_kinds, floats, integers
 from gpuverdict.ingest.gaps import Gaps, split_gaps
 from gpuverdict.ingest.guidellm_facts import level_facts, own_figures, request_totals
-from gpuverdict.ingest.values import first_known, list_of, mapping, text, whole
+from gpuverdict.ingest.values import distinct, first_known, list_of, mapping, text, whole
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -100,7 +100,10 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     report = _report(document)
     said: tuple[Caution, ...] = document.records().cautions if document.shape == "json" else ()
     runs: list[Run] = []
-    for index, benchmark in enumerate(report["benchmarks"]):
+    benchmarks, n_again = distinct(report["benchmarks"], "start_time", "end_time")
+    if n_again:
+        said += (caution("duplicate_records", name=document.name, n=n_again),)
+    for index, benchmark in enumerate(benchmarks):
         where = f"{document.name}: benchmarks[{index}]"
         if not isinstance(benchmark, dict):
             raise LogFormatError(where, found=type(benchmark).__name__, expected="an object")
@@ -130,10 +133,15 @@ def _read_one(
 ) -> Run:
     rows: list[tuple[str, Mapping[str, Any]]] = []
     requests = mapping(benchmark.get("requests"))
+    dropped: dict[str, int] = {}
     for name in _STATUS_OF_LIST:
         listed = requests.get(name) or []
         if not isinstance(listed, list):
             raise LogFormatError(f"{where}.requests.{name}", found="no list", expected="a list")
+        listed, n_again = distinct(listed, "request_id")
+        if n_again:
+            dropped["duplicate_record"] = dropped.get("duplicate_record", 0) + n_again
+            said += (caution("duplicate_records", name=where, n=n_again),)
         for row in listed:
             if not isinstance(row, dict):
                 raise LogFormatError(f"{where}.requests.{name}", found=repr(row)[:40],
@@ -142,7 +150,6 @@ def _read_one(
     timed = [mapping(mapping(row.get("info")).get("timings")) for _, row in rows]
     new_form = any(timed) or "scheduler_metrics" in benchmark
     facts, cautions = level_facts(report, benchmark, index, options, new_form)
-    dropped: dict[str, int] = {}
     totals = request_totals(benchmark)
     n_done = sum(name != "incomplete" for name, _ in rows)
     n_made = sum(whole(totals.get(name)) or 0 for name in ("successful", "errored"))
@@ -198,7 +205,7 @@ def _new_columns(
         first = timing.get("first_token_iteration")
         times["start_s"].append(timing.get("request_start", row.get("request_start_time")))
         times["first_token_s"].append(first)
-        times["last_token_s"].append(timing.get("last_token_iteration") if first else None)
+        times["last_token_s"].append(timing.get("last_token_iteration"))
         # A cut request has no end of its own but that of its handling.
         end = timing.get("request_end" if name == "successful" else "resolve_end")
         times["end_s"].append(end)

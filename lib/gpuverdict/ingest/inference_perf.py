@@ -23,7 +23,7 @@ from gpuverdict.ingest.columns import error_kinds
 from gpuverdict.ingest.gaps import Gaps, chunk_cautions
 from gpuverdict.ingest.inference_perf_events import clean_stamps
 from gpuverdict.ingest.inference_perf_stage import reported_figures, stage_facts
-from gpuverdict.ingest.values import first_known, mapping, number, text
+from gpuverdict.ingest.values import distinct, first_known, mapping, number, text
 from gpuverdict.schema import Run
 from gpuverdict.text import caution
 
@@ -81,7 +81,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
         For records of another kind, and for stage sizes that do not add up to the rows.
     """
     records = document.records()
-    listed = records.values[0]
+    listed, n_again = distinct(records.values[0], "start_time", "end_time")
     rows, n_odd = _collect(listed, document.name)
     if not rows.start:
         raise LogFormatError(document.name, found="no request", expected="request records")
@@ -90,11 +90,14 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
     stages, more = _assign(rows, files, options, document.name)
     kind = "chunk" if rows.n_chunked or not rows.n_same_stamp else "token_same_stamp"
     said: list[Caution] = [*records.cautions, *more]
+    if n_again:
+        said.append(caution("duplicate_records", name=document.name, n=n_again))
     counts = rows.n_by_reason
     for reason, code in _SAID.items():
         if counts[reason]:
             said.append(caution(code, n=counts[reason], n_rows=len(rows.start)))
     left_out = {reason: counts[reason] for reason in ("role_chunk", "usage_event")}
+    left_out |= {"non_object": n_odd, "duplicate_record": n_again}
     runs = []
     for index, members in enumerate(stages):
         stage = files.get(index, {})
@@ -107,9 +110,7 @@ def read(document: Document, options: ReadOptions) -> list[Run]:
                 kind=kind,
                 facts=stage_facts(stage, config, index, options),
                 reported=reported_figures(stage),
-                dropped=(
-                    {**records.dropped, **left_out, "non_object": n_odd} if index == 0 else {}
-                ),
+                dropped={**records.dropped, **left_out} if index == 0 else {},
                 cautions=said,
             )
         )

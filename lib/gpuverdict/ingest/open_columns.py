@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from gpuverdict.errors import LogFormatError
+from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.open_units import (
     COUNT_UNITS,
@@ -24,6 +24,7 @@ from gpuverdict.ingest.open_units import (
     is_figure,
     units_of,
 )
+from gpuverdict.text import caution
 
 __all__ = ["Header", "Table", "first_line", "header_names", "is_flat", "load_table", "split_header",
            "table_header"]  # fmt: skip
@@ -235,7 +236,9 @@ def _csv_rows(
     document: Document, names: list[str], rows: list[list[str]], options: ReadOptions
 ) -> Table:
     dropped: dict[str, int] = {}
+    said: list[Caution] = []
     kept: list[list[str]] = []
+    seen: set[tuple[str, ...]] = set()
     whole_end = document.data.endswith(b"\n")
     for number, row in enumerate(rows[1:], 2):
         if not any(cell.strip() for cell in row):
@@ -243,10 +246,19 @@ def _csv_rows(
         if row == rows[0]:
             dropped["header_repeat"] = dropped.get("header_repeat", 0) + 1
             continue
-        if len(row) != len(names):
-            if number == len(rows) and len(row) < len(names) and not whole_end:
+        # Only a row with a name can be known again: equal figures may be two requests.
+        if "request_index" in names and tuple(row) in seen:
+            dropped["duplicate_record"] = dropped.get("duplicate_record", 0) + 1
+            continue
+        seen.add(tuple(row))
+        last = number == len(rows) and not whole_end
+        if last and len(row) <= len(names):
+            if len(row) < len(names) or _cut_in_its_last_cell(names, kept, row):
                 dropped["incomplete_last_line"] = 1
+                said.append(caution("incomplete_last_line", name=document.name, line=number))
                 continue
+            said.append(caution("no_line_end", name=document.name, line=number))
+        if len(row) != len(names):
             raise LogFormatError(
                 f"{document.name}:{number}",
                 found=f"{len(row)} cells",
@@ -258,8 +270,19 @@ def _csv_rows(
         name: [cell.strip() or None for cell in column]
         for name, column in zip(names, zip(*kept, strict=True), strict=True)
     } if kept else {name: [] for name in names}  # fmt: skip
+    if n := dropped.get("duplicate_record"):
+        said.append(caution("duplicate_records", name=document.name, n=n))
     return Table(columns=columns, n_rows=len(kept), form="csv", dropped=dropped,
-                 decimal=options.decimal)  # fmt: skip
+                 cautions=tuple(said), decimal=options.decimal)  # fmt: skip
+
+
+def _cut_in_its_last_cell(names: list[str], kept: list[list[str]], row: list[str]) -> bool:
+    """Say whether the last cell is only the beginning of a text the column always holds."""
+    others = {other[-1].strip() for other in kept}
+    cell = row[-1].strip()
+    if names[-1] not in ("status", "output_tokens_source", "phase") or cell in others:
+        return False
+    return cell == "" or any(other.startswith(cell) for other in others)
 
 
 def _mapped(table: Table, name: str, options: ReadOptions) -> Table:

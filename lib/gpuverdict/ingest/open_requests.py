@@ -179,14 +179,12 @@ def _facts(
             expected="seconds", remedy="convert milliseconds or nanoseconds",
         )  # fmt: skip
     duration = None
-    if (
-        start is not None
-        and end is not None
-        and np.isfinite(start).any()
-        and np.isfinite(end).any()
-    ):
-        span = float(np.nanmax(end) - np.nanmin(start))
-        duration = span if span > 0 else None
+    if start is not None and end is not None:
+        phases = columns.get("phase") or [None] * len(start)
+        main = np.array([phase in (None, "main") for phase in phases])
+        if np.isfinite(start[main]).any() and np.isfinite(end[main]).any():
+            span = float(np.nanmax(end[main]) - np.nanmin(start[main]))
+            duration = span if span > 0 else None
     spread = "gaps" if gaps is not None else "even_spread"
     return {
         "tool": "home-made",

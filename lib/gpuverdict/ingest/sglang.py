@@ -16,7 +16,7 @@ import numpy as np
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
-from gpuverdict.ingest.columns import error_kinds, floats, integers
+from gpuverdict.ingest.columns import error_kinds, floats, integers, with_unnamed_failures
 from gpuverdict.ingest.gaps import Gaps, chunk_cautions, split_gaps
 from gpuverdict.ingest.values import list_of, mapping, positive, whole
 from gpuverdict.ingest.vllm import reported_summary, request_rate, version_numbers
@@ -114,6 +114,10 @@ def _read_one(
                              expected="one entry a request in each")  # fmt: skip
     gaps, ttft, counts, explained = split_gaps(gaps, ttft, lengths, chat=False)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
+    failed = np.array([error is not None for error in errors], dtype=bool)
+    errors = with_unnamed_failures(
+        errors, ~failed & (ttft == 0) & (lengths == 0), record.get("completed")
+    )
     failed = np.array([error is not None for error in errors], dtype=bool)
     silent = ~failed & (ttft == 0)
     answered = ~failed & ~silent

@@ -19,7 +19,7 @@ import numpy as np
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
 from gpuverdict.ingest.build import build_run
-from gpuverdict.ingest.columns import error_kinds, floats, integers
+from gpuverdict.ingest.columns import error_kinds, floats, integers, with_unnamed_failures
 from gpuverdict.ingest.gaps import Gaps, chunk_cautions, split_gaps
 from gpuverdict.ingest.values import list_of, positive, text, whole
 from gpuverdict.schema import Run
@@ -132,12 +132,21 @@ def read_record(
     chat = "chat" in f"{record.get('endpoint_type')} {record.get('backend')}"
     gaps = Gaps.from_lists(list_of(record, "itls", where), "chunk", f"{where}: itls")
     gaps, ttft, counts, explained = split_gaps(gaps, ttft, output, chat=chat)
+    completed = record.get("completed")
+    errors = _errors(record, where, len(ttft))
+    named = np.array([error is not None for error in errors], dtype=bool)
+    errors = with_unnamed_failures(errors, ~named & (ttft == 0) & (output == 0), completed)
+    decode = np.where((ttft > 0) & (output > 0), gaps.sums_s, np.nan)
+    if uncounted := _counted_as_one(output, gaps):
+        said.append(uncounted)
+        info["output_tokens_source"] = None
+        output = np.where(output > 0, np.nan, output)
     said.extend(caution(code, n=n, n_rows=len(ttft)) for code, n in counts.items())
     said.extend(chunk_cautions(gaps, output, np.ones(len(ttft), dtype=bool)))
     columns: dict[str, Any] = {
         "ttft_s": ttft,
         "output_tokens": output,
-        "decode_s": np.where((ttft > 0) & (output > 0), gaps.sums_s, np.nan),
+        "decode_s": decode,
         "n_chunks": np.where(ttft > 0, gaps.lengths + 1.0, 0.0),
     }
     if record.get("input_lens") is not None:
@@ -153,7 +162,6 @@ def read_record(
     for name, key in (("client_queue_s", "queue_times"), ("server_queue_s", "server_queue_times")):
         if record.get(key) is not None:
             columns[name] = floats(list_of(record, key, where), f"{where}: {key}")
-    errors = _errors(record, where, len(ttft))
     columns["error_kind"] = error_kinds(errors)
     info["token_time_source"] = "gaps" if "start_s" in columns else "whole_run"
     if counts.get("role_chunk") and info["ttft_def"] == "first_event":
@@ -161,7 +169,6 @@ def read_record(
     if any(time == 0 and not error for time, error in zip(ttft, errors, strict=True)):
         # The tool counts an empty stream as completed and averages its zero.
         explained |= dict.fromkeys(("ttft_s", "requests_per_s", "e2e_s"), "reported_with_empties")
-    completed = record.get("completed")
     n_failed = sum(bool(error) for error in errors)
     if isinstance(completed, int) and len(ttft) - n_failed != completed:
         said.append(
@@ -181,6 +188,18 @@ def read_record(
         cautions=said,
         clock_offset_s=None,
     )
+
+
+def _counted_as_one(output: Any, gaps: Gaps) -> Caution | None:
+    """Notice a client without a tokenizer: it writes 1 for every output, however long it was."""
+    answered = output > 0
+    events = gaps.lengths[answered] + 1
+    if not answered.any() or (output[answered] != 1).any() or (events > 2).mean() < 0.5:
+        return None
+    return caution(
+        "token_counts_disagree", in_file=float(answered.sum()), by_gaps=float(events.sum()),
+        again=0.0,
+    )  # fmt: skip
 
 
 _LISTS = ("ttfts", "itls", "output_lens", "input_lens", "start_times", "latencies", "queue_times",

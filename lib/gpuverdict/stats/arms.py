@@ -47,6 +47,9 @@ def noise_floor_from(values: Sequence[float], source: str) -> NoiseFloor:
     return NoiseFloor(sd_log=sd, n=len(logs), source=source)
 
 
+_MOMENTS = ("mean", "std", "min", "max", "value")
+
+
 def _read_arm(items: list[Any], arm: str) -> tuple[np.ndarray, list[Caution]]:
     """Usable run values, and why some are not."""
     usable, missing, beyond = [], 0, 0
@@ -162,6 +165,10 @@ def compare_arms(
     declared = look_up_metric(metric)
     if not declared.distribution:
         statistic = "value"
+    elif statistic not in _MOMENTS and quantiles.statistic_level(statistic) is None:
+        raise ParameterError(
+            "statistic", found=repr(statistic), expected=f"p50, p95 ... or {', '.join(_MOMENTS)}"
+        )
     margin = default_margin(metric, statistic) if margin is None else margin
     check_levels(margin, confidence)
     baseline, candidate = _listed(baseline), _listed(candidate)
@@ -202,7 +209,12 @@ def compare_arms(
 
 
 def _listed(values: Sequence[float | None] | None) -> list[Any]:
-    return [] if values is None else list(values)
+    try:
+        return [] if values is None else list(values)
+    except TypeError:
+        raise ParameterError(
+            "runs", found=f"{values!r:.40}", expected="a sequence, one number a run"
+        ) from None
 
 
 def _geometric_mean(values: np.ndarray) -> float | None:

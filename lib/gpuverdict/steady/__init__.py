@@ -21,6 +21,7 @@ from gpuverdict.steady.flight import (
     time_mean,
     token_events,
     tokens_in_window,
+    uncounted,
 )
 from gpuverdict.steady.leak import Leak, leak
 from gpuverdict.steady.stalls import (
@@ -68,5 +69,6 @@ __all__ = [
     "time_mean",
     "token_events",
     "tokens_in_window",
+    "uncounted",
     "whole_run",
 ]

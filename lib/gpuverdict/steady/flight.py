@@ -240,13 +240,15 @@ def tokens_in_window(run: Run, window: Window) -> float | None:
 
     A stamp closes the interval in which its token was made, hence the half-open window. Requests
     that straddle an edge count with the part inside. None where the log has no times: then only
-    the total is known (see `whole_run`).
+    the total is known (see `whole_run`); and where a finished request has no token count, since
+    its events may hold any number of tokens.
     """
-    if window.end_s is None:
+    if window.end_s is None or uncounted(run):
         return None
     rows = _producing(run)
     if window.kind == "whole_run":
-        return float(rows["n_tokens"].sum())
+        # Its length is that of the main phase: tokens of a labelled warm-up lie outside.
+        return float(rows.filter(pl.col("phase") == "main")["n_tokens"].sum())
     if rows.is_empty():
         return 0.0
     events = _stamped_events(rows)
@@ -256,6 +258,12 @@ def tokens_in_window(run: Run, window: Window) -> float | None:
         window.start_s, first, last, n, streamed
     )
     return float(inside["tokens"].sum() + spread.sum())
+
+
+def uncounted(run: Run) -> int:
+    """Count the finished requests whose output tokens nobody counted."""
+    finished = run.requests.filter(pl.col("status") == "ok", pl.col("phase") != "probe")
+    return finished["output_tokens"].null_count()
 
 
 def _made_by(

@@ -73,18 +73,22 @@ def whole_run(run: Run) -> Window:
     Returns
     -------
     Window
-        From 0 to the duration the tool states, else to the last end in the log. Contains ramp-up
-        and drain: never to be compared with a steady window.
+        From the first request of the main phase, for the duration the tool states, else to the last
+        end in the log. Contains ramp-up and drain: never to be compared with a steady window.
     """
     sent = _main(run)
-    end = run.info.get("duration_s")
+    # t0 is the first start of all, which a warm-up labelled as such has before the measurement.
+    first = sent["start_s"].min() if sent.height < run.requests.height else None
+    start = 0.0 if first is None else float(first)  # type: ignore[arg-type]
+    duration = run.info.get("duration_s")
+    end = None if duration is None else start + float(duration)
     if end is None and sent.height:
         latest = request_ends(sent).max()
         end = None if latest is None else float(latest)  # type: ignore[arg-type]
     cautions: tuple[Caution, ...] = ()
     if sent.height and sent["start_s"].null_count() == sent.height:
         cautions = (caution("no_start_times"),)
-    return Window(start_s=0.0, end_s=end, kind="whole_run", n_sent=sent.height, cautions=cautions)
+    return Window(start_s=start, end_s=end, kind="whole_run", n_sent=sent.height, cautions=cautions)
 
 
 def find_windows(

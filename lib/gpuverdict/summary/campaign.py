@@ -17,7 +17,7 @@ import polars as pl
 from gpuverdict.align import place
 from gpuverdict.campaign import Campaign, ComparisonSpec
 from gpuverdict.energy import window_telemetry
-from gpuverdict.errors import Caution
+from gpuverdict.errors import Caution, ParameterError
 from gpuverdict.measured import Measured, MeasuredRun, measure
 from gpuverdict.phases import Phases, split_phases
 from gpuverdict.schema import (
@@ -165,6 +165,10 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     measured = run_or_campaign
     if isinstance(measured, Campaign):
         measured = measure(measured)
+    if not isinstance(measured, Measured):
+        raise ParameterError(
+            "run_or_campaign", found=type(measured).__name__, expected="a Run or a Campaign"
+        )
     frame = summarize_measured(measured).frame
     steady = frame.window == "steady"
     has_steady = frame.run_id.isin(frame.run_id[steady])

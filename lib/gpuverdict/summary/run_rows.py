@@ -11,7 +11,7 @@ import polars as pl
 from gpuverdict.errors import Caution
 from gpuverdict.phases import Phases
 from gpuverdict.schema import METRICS, Run
-from gpuverdict.steady import Window, requests_in_window, tokens_in_window
+from gpuverdict.steady import Window, requests_in_window, tokens_in_window, uncounted
 from gpuverdict.summary.distributions import Row, distribution_rows, statistic_rows
 from gpuverdict.summary.load import load_rows, one_at_a_time
 from gpuverdict.text import caution
@@ -84,6 +84,8 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
     sampled = int((run.info.get("dropped") or {}).get("sampled_away", 0) or 0)
     tokens = None if sampled else tokens_in_window(run, window)
     lost = (caution("rows_sampled_away", n=sampled),) if sampled else ()
+    if n_uncounted := uncounted(run):
+        said += (caution("outputs_uncounted", n=n_uncounted, total=ok.height),)
 
     def rate(metric: str, count: float | None, n: int, extra: tuple[Caution, ...] = ()) -> Row:
         value = None if count is None or not length else count / length
@@ -99,9 +101,10 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
     finished = ok
     if window.kind == "steady":
         finished = ok.filter(pl.coalesce("last_token_s", "end_s") <= window.end_s)
-    uncounted = finished.height and finished["output_tokens"].null_count() == finished.height
-    finished_tokens = None if sampled or uncounted else float(finished["output_tokens"].sum())
-    rows.append(rate("output_tokens_per_s_finished_only", finished_tokens, finished.height))
+    unknown_tokens = sampled or n_uncounted
+    finished_tokens = None if unknown_tokens else float(finished["output_tokens"].sum())
+    rows.append(rate("output_tokens_per_s_finished_only", finished_tokens, finished.height,
+                     said if n_uncounted else ()))  # fmt: skip
     duration = run.info.get("duration_s")
     main = run.requests.filter(pl.col("phase") == "main")
     if duration:
@@ -111,8 +114,8 @@ def _rates(run: Run, window: Window, sent: pl.DataFrame, gpus: int | None) -> li
         ).item()
         rows.append(
             Row(metric="output_tokens_per_s_full_run", statistic="value",
-                value=None if sampled else float(total) / float(duration),
-                n=everything.height, cautions=lost)
+                value=None if unknown_tokens else float(total) / float(duration),
+                n=everything.height, cautions=lost + (said if n_uncounted else ()))
         )  # fmt: skip
     prompts = served["input_tokens"]
     whole_prompts = None if prompts.null_count() or sampled else float(prompts.sum())

@@ -121,6 +121,14 @@ def read_table(document: Document, options: ReadOptions) -> SmiTable:
     _report_lines(document, cautions, {"non_object": number.filter(wrong)}, dropped)
     fields = cells.filter(rows).list.to_struct(fields=[str(i) for i in range(len(header))])
     frame = fields.struct.unnest() if len(fields) else pl.DataFrame()
+    if frame.height == 0 and wrong.any():
+        raise LogFormatError(
+            f"{document.name}:{number.filter(wrong)[0]}",
+            found=f"{cells.filter(wrong).list.len()[0]} cells",
+            expected=f"{len(header)}, as in the header",
+            remedy="a number with a decimal or thousands comma splits a cell: write points, or "
+            "give decimal and separator",
+        )
     if frame.height == 0:
         raise LogFormatError(document.name, found="a header without samples", expected="samples")
     split = [split_unit(cell) for cell in header]

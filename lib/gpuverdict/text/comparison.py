@@ -48,10 +48,20 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "tpot_undefined": {
         "en": (
-            "{n} of {total} outputs have fewer than two tokens and no TPOT; they are left out of it.",
+            "{n} of {total} outputs have fewer than two tokens, or times that tell no TPOT; they are left out of it.",
             "",
         ),
-        "zh": ("{total} 个输出中有 {n} 个不足两个 token，没有 TPOT，未计入。", ""),
+        "zh": ("{total} 个输出中有 {n} 个不足两个 token 或缺少所需的时间，没有 TPOT，未计入。", ""),
+    },
+    "outputs_uncounted": {
+        "en": (
+            "{n} of {total} finished requests have no count of output tokens; a rate of tokens is not given.",
+            "Ask the server for usage: a streamed event may hold any number of tokens.",
+        ),
+        "zh": (
+            "{total} 个已完成的请求中有 {n} 个没有输出 token 数，因此不给出 token 吞吐。",
+            "请让服务端返回 usage：一个流式事件可能包含任意多个 token。",
+        ),
     },
     "user_perceived": {
         "en": (

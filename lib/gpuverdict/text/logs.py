@@ -24,6 +24,16 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": ("{name} 第 {line} 行不完整，未计入。", "写日志时被中断，请与计划请求数核对。"),
     },
+    "no_line_end": {
+        "en": (
+            "The last line of {name} (line {line}) has no line end and may be cut within its last number.",
+            "Compare that row with the harness's own output, or let it close the file.",
+        ),
+        "zh": (
+            "{name} 的最后一行（第 {line} 行）没有换行符，末尾的数字可能被截断。",
+            "请与测试程序自身的输出核对该行，或确保程序正常关闭文件。",
+        ),
+    },
     "unreadable_line": {
         "en": ("Line {line} of {name} is not JSON and was left out.", "Write the log again."),
         "zh": ("{name} 第 {line} 行不是 JSON，未计入。", "请重新生成日志。"),
@@ -132,13 +142,6 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Run with streaming to measure them; E2E and throughput stand.",
         ),
         "zh": ("响应为非流式：没有 TTFT、TPOT 和 ITL。", "需开启流式才能测得；E2E 与吞吐有效。"),
-    },
-    "negative_gaps": {
-        "en": (
-            "{n} gaps between events are negative.",
-            "The client's clock stepped: ITL of this run is unreliable.",
-        ),
-        "zh": ("有 {n} 个事件间隔为负。", "客户端时钟跳变：该 run 的 ITL 不可靠。"),
     },
     "gaps_do_not_add_up": {
         "en": (
