@@ -269,6 +269,10 @@ def test_control_characters_do_not_forge_lines(tmp_path: Path) -> None:
         ("**/run{repeat}.json", ["run2.json", "run10.json"],
          [("run2.json", None, 2, None), ("run10.json", None, 10, None)]),
         ("d/c{level}/c{level}.json", [], []),
+        ("d/[ab]{repeat}.json", ["a1.json", "c1.json"], [("a1.json", None, 1, None)]),
+        ("d/[!a]{repeat}.json", ["a1.json", "c1.json"], [("c1.json", None, 1, None)]),
+        ("d/[[|]{repeat}.json", ["[1.json", "c1.json"], [("[1.json", None, 1, None)]),
+        ("d/[{repeat}.json", ["[1.json", "c1.json"], [("[1.json", None, 1, None)]),
     ],
 )  # fmt: skip
 def test_fields_of_a_pattern(

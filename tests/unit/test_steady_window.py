@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.campaigns import closed_loop, vllm_result
 from tests.unit.guidellm_raw import as_run, raw_levels
 from tests.unit.runs import make_run
 
+from gpuverdict.recognise import read_run
 from gpuverdict.schema import Run
 from gpuverdict.steady import (
     Window,
@@ -293,3 +296,19 @@ def test_in_flight_is_exact():
         }
     )
     assert in_flight(run).rows() == [(0.0, 1), (1.0, 3), (2.5, 2), (3.0, 1), (4.0, 0)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_token_that_ends_the_window_is_in_it_whatever_the_rounding(tmp_path, seed):
+    """One stream: every request of the window lies in it whole, so its tokens are a whole number.
+
+    The window ends with the last token of all, whose time the window and the gaps add up in another
+    order.
+    """
+    rows = closed_loop(streams=1, n=40, seed=seed)
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(vllm_result(rows, streams=1)))
+    run = read_run(path)[0]
+    (window,) = find_windows([run])
+    inside = requests_in_window(run, window).height
+    assert tokens_in_window(run, window) == inside * 32

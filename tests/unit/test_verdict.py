@@ -456,3 +456,19 @@ def test_two_systems_come_with_a_like_for_like_pair(tmp_path: Path) -> None:
     assert tpot["verdict"] == "slower"
     assert tpot["ratio"] == pytest.approx(math.exp(0.1), rel=0.01)
     assert dumped(case)["like_for_like"][0]["candidate"] == "c"
+
+
+# ---------------------------------------------------------------- precision of one arm only
+
+
+@pytest.mark.parametrize(
+    ("candidate", "comparable"), [("bf16", True), ("fp8", False), ("int4", False), ("odd", False)]
+)
+def test_a_width_of_the_model_stands_for_the_arm_that_says_nothing(
+    tmp_path: Path, candidate: str, comparable: bool
+) -> None:
+    """The model has 16 bits a weight; only the candidate names its precision."""
+    case = judge_two(tmp_path, arm_a={"precision": None}, arm_b={"precision": candidate})
+    assert (case.verdict.comparability.level != "not comparable") == comparable
+    codes = {reason.code for reason in case.verdict.comparability.reasons}
+    assert ("refused_factor" in codes) == (not comparable)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpuverdict.campaign.reading import factor_value
+from gpuverdict.design.memory import precision_bits
 from gpuverdict.errors import Caution
 from gpuverdict.measured import Measured, plain_precision
 
@@ -32,6 +33,9 @@ def differ(baseline: Any, candidate: Any) -> bool:
     if unknown(baseline) or unknown(candidate):
         return False
     if isinstance(baseline, str) and isinstance(candidate, str):
+        if baseline.endswith(" bit") or candidate.endswith(" bit"):
+            # A width alone cannot contradict a name of that width.
+            return precision_bits(baseline) != precision_bits(candidate)
         return plain_precision(baseline) != plain_precision(candidate)
     return bool(baseline != candidate)
 
@@ -70,6 +74,8 @@ def stated(measured: Measured, name: str, key: str) -> Any:
         if held:
             return ", ".join(held)
     model = measured.campaign.model_of(name)
+    if key == "precision" and model is not None and model.weight_bits:
+        return f"{model.weight_bits:g} bit"
     if key == "kv_dtype" and model is not None and model.kv_bits:
         return f"{model.kv_bits:g} bit"
     if key == "tokenizer" and model is not None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from gpuverdict.campaign import Arm, Campaign, ModelSpec
 from gpuverdict.hardware import resolve_gpu
 
-__all__ = ["MemoryNeed", "kv_bytes_per_token", "memory_need", "step_floor_s", "weight_bytes"]
+__all__ = ["MemoryNeed", "kv_bytes_per_token", "memory_need", "precision_bits", "step_floor_s",
+           "weight_bytes"]  # fmt: skip
 
 _BITS = {"fp32": 32.0, "tf32": 32.0, "bf16": 16.0, "bfloat16": 16.0, "fp16": 16.0, "float16": 16.0,
          "half": 16.0, "fp8": 8.0, "int8": 8.0, "w8a8": 8.0, "w8a16": 8.0, "fp4": 4.0, "nvfp4": 4.0,
@@ -56,7 +57,7 @@ def weight_bytes(model: ModelSpec, precision: str | None) -> float | None:
 
     The bits are the model's; an arm of another precision (a declared treatment) has its own.
     """
-    bits = _precision_bits(precision)
+    bits = precision_bits(precision)
     stated = model.weight_bits
     if model.weight_bytes is not None and (bits is None or stated is None or bits == stated):
         return model.weight_bytes
@@ -64,7 +65,16 @@ def weight_bytes(model: ModelSpec, precision: str | None) -> float | None:
     return model.parameters * used / 8 if model.parameters and used else None
 
 
-def _precision_bits(precision: str | None) -> float | None:
+def precision_bits(precision: str | None) -> float | None:
+    """Bits a value takes in a precision by its name; None for a name that does not say.
+
+    Examples
+    --------
+    >>> precision_bits("FP8-E4M3"), precision_bits("16 bit"), precision_bits("mixed")
+    (8.0, 16.0, None)
+    """
+    if said := re.fullmatch(r"([\d.]+) bit", precision or ""):
+        return float(said[1])
     words = re.split(r"[^a-z0-9]+", (precision or "").lower())
     return next((_BITS[word] for word in words if word in _BITS), None)
 
@@ -78,7 +88,7 @@ def kv_bytes_per_token(model: ModelSpec, kv_dtype: str | None = None) -> float |
     """
     if model.kv_bytes_per_token is not None:
         return model.kv_bytes_per_token
-    bits = _precision_bits(kv_dtype) or model.kv_bits or model.weight_bits
+    bits = precision_bits(kv_dtype) or model.kv_bits or model.weight_bits
     if not (model.layers and model.kv_heads and model.head_dim and bits):
         return None
     return 2 * model.layers * model.kv_heads * model.head_dim * bits / 8
