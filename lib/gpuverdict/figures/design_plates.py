@@ -74,12 +74,14 @@ def detectable(
     """Show the smallest difference each number of runs an arm would find, level by level."""
     drawn = figure_language(lang)
     runs = np.arange(2, MOST_RUNS + 1)
+    names: dict[str, str] = {}
     records = []
     for cell in case.verdict.cells:
         c = cell.comparison
         if (cell.key.metric, cell.key.statistic) != (metric, statistic) or not c.sd_log:
             continue
         level = level_label(cell.level)
+        names[level] = level_text(cell.level, drawn)
         records += [(level, int(n), stats.mde(c.sd_log, int(n)), c.margin) for n in runs]
     frame = pd.DataFrame(records, columns=["level", "runs", "difference_ratio", "margin"])
     margin = float(frame.margin.iloc[0]) if len(frame) else stats.default_margin(metric, statistic)
@@ -87,11 +89,10 @@ def detectable(
     named = label if statistic == "value" else f"{label} {statistic}"
     with styled():
         axes = draw_detectable(
-            frame,
+            frame.assign(level=frame.level.map(names)),
             margin=margin,
             labels=(sentence("axis_runs", drawn), sentence("axis_detectable", drawn, metric=named)),
             margin_label=sentence("margin_line", drawn, margin=f"{100 * margin:g} %"),
-            level_label=sentence("axis_streams", drawn),
         )
     have = max([case.verdict.cells[0].comparison.n_baseline, 2] if case.verdict.cells else [2])
     here = frame[frame.runs == have]

@@ -294,7 +294,6 @@ def draw_detectable(
     margin: float,
     labels: tuple[str, str],
     margin_label: str,
-    level_label: str,
     axes: Axes | None = None,
 ) -> Axes:
     """Draw the smallest detectable difference against runs an arm, one line a level.
@@ -302,7 +301,7 @@ def draw_detectable(
     Parameters
     ----------
     frame : pandas.DataFrame
-        `level, runs, difference_ratio`.
+        `level` (as the legend says it), `runs, difference_ratio`.
     """
     axes = axes or new_axes(6.4, 3.4)
     styles = ("-", "--", "-.", ":")
@@ -313,7 +312,7 @@ def draw_detectable(
             ls=styles[number % 4],
             lw=1.6,
             color=LEVEL_COLOURS[number % len(LEVEL_COLOURS)],
-            label=f"{level} {level_label}",
+            label=str(level),
         )
     axes.axhline(100 * margin, color=GREY, lw=1)
     axes.annotate(

@@ -30,15 +30,17 @@ def request_phases(case: Case, lang: str = "en", workload: str | None = None) ->
     drawn = figure_language(lang)
     frame = case.summary.frame
     arms = [case.spec.baseline, str(case.spec.candidate)]
-    own = frame[
+    rows = frame[
         frame.arm.isin(arms)
         & (frame.workload == workload)
         & (frame.statistic == "mean")
         & frame.metric.isin(["ttft_s", "scheduling_excess_s", "e2e_s"])
         & frame.window.isin(["steady", "whole_run"])
     ]
-    own = own.sort_values("window").drop_duplicates(["arm", "run_id", "metric"])
-    wide = own.pivot_table(index=["arm", "level"], columns="metric", values="value", aggfunc="mean")
+    rows = rows.sort_values("window").drop_duplicates(["arm", "run_id", "metric"])
+    wide = rows.pivot_table(
+        index=["arm", "level"], columns="metric", values="value", aggfunc="mean"
+    )
     wide = wide.reindex(columns=["ttft_s", "scheduling_excess_s", "e2e_s"]).reset_index()
     # Where no unloaded prefill is known, all of TTFT is shown as prefill and the sentence says so.
     waiting = wide.scheduling_excess_s.clip(upper=wide.ttft_s)
@@ -59,17 +61,24 @@ def request_phases(case: Case, lang: str = "en", workload: str | None = None) ->
             label=sentence("axis_mean_time", drawn),
         )
     known = parts.dropna(subset=["prefill", "decode"])
-    finding = sentence("phases_none", lang)
-    if len(known):
-        total = known[list(PHASES)].fillna(0.0).sum(axis=1)
-        share = known.decode / total
-        finding = sentence(
-            "phases_finding",
-            lang,
-            low=f"{100 * share.min():.0f} %",
-            high=f"{100 * share.max():.0f} %",
-            wait=f"{100 * (known.waiting.fillna(0.0) / total).max():.0f} %",
+    words = []
+    for arm in arms:
+        own = known[known.arm == arm]
+        if own.empty:
+            continue
+        total = own[list(PHASES)].fillna(0.0).sum(axis=1)
+        share, wait = own.decode / total, (own.waiting.astype(float) / total).dropna()
+        words.append(
+            sentence(
+                "phases_finding" if len(wait) else "phases_finding_no_wait",
+                lang,
+                arm=arm,
+                low=f"{100 * share.min():.0f} %",
+                high=f"{100 * share.max():.0f} %",
+                wait=f"{100 * wait.max():.0f} %",
+            )
         )
+    finding = " ".join(words) or sentence("phases_none", lang)
     return Plate(
         axes=axes,
         name="request-phases",

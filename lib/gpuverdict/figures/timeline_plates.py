@@ -110,7 +110,8 @@ def request_timeline(
         for below, (code, x, y) in zip(grid[1:], panels, strict=True):
             below.plot(x, y, lw=1, color=ARM_COLOURS[0], drawstyle="steps-post")
             below.set_ylabel(sentence(code, drawn), fontsize=8)
-            below.set_ylim(bottom=0)
+            # A line at the very edge would be half cut off.
+            below.set_ylim(0, 1.15 * max(float(np.nanmax(y, initial=0.0)), 1e-9))
             below.spines[["top", "right"]].set_visible(False)
         figure.align_ylabels(grid)
         grid[-1].set_xlabel(sentence("axis_run_time", drawn))

@@ -29,6 +29,14 @@ from gpuverdict.tables.listing import (
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.page import report_html
 from gpuverdict.tables.record import record_frame, record_table
+from gpuverdict.tables.replies import (
+    answer,
+    campaign_answer,
+    capacity_answer,
+    claims_answer,
+    power_answer,
+    verdict_answer,
+)
 from gpuverdict.tables.rows import fixed_rows, knee_level
 from gpuverdict.tables.screen import first_screen
 from gpuverdict.tables.sections import figure_sheet, how_reached, run_table
@@ -37,9 +45,13 @@ __all__ = [
     "REQUEST_COLUMNS",
     "Section",
     "all_cells",
+    "answer",
     "arms_table",
+    "campaign_answer",
+    "capacity_answer",
     "capacity_table",
     "cards_table",
+    "claims_answer",
     "claims_table",
     "coverage_table",
     "curve_table",
@@ -57,6 +69,7 @@ __all__ = [
     "memory_table",
     "missing_table",
     "plain_table",
+    "power_answer",
     "provenance",
     "record_frame",
     "record_table",
@@ -68,6 +81,7 @@ __all__ = [
     "run_rows",
     "run_table",
     "server_table",
+    "verdict_answer",
     "verdict_map",
     "write_case",
     "write_csv",

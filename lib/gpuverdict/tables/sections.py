@@ -112,7 +112,7 @@ def _steps(case: Case, cell: Cell, lang: str) -> list[tuple[str, str]]:
         "margin_low": f"{1 / (1 + c.margin):.3f}",
         "margin_high": f"{1 + c.margin:.3f}",
         "word": verdict_word(c.verdict, lang),
-        "test": c.test,
+        "test": c.test[:1].upper() + c.test[1:],
         "rung": cell.rung,
         "window": spoken(lang, f"window_name_{cell.window or 'whole_run'}"),
     }

@@ -18,6 +18,7 @@ from gpuverdict.text import (
     draft,
     explorer,
     logs,
+    notebooks,
     phases,
     report,
     server,
@@ -43,6 +44,7 @@ for _area in (
     server,
     draft,
     explorer,
+    notebooks,
 ):
     for _code, _languages in _area.SENTENCES.items():
         if _code in SENTENCES:

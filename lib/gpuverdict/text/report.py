@@ -583,9 +583,13 @@ _ANSWERS = {
         "Each bar is the mean request of an arm at a level: prefill as if alone, waiting on top of that, then decode.",
         "每条为该组该档的平均请求：单独运行时的预填充、额外等待、解码。",
     ),
+    "phases_finding_no_wait": _both(
+        "{arm}: decode takes {low} to {high} of a request; how much of the rest is waiting is not known.",
+        "{arm}：解码占请求的 {low} 至 {high}，其余部分中等待占多少未知。",
+    ),
     "phases_finding": _both(
-        "Decode takes {low} to {high} of a request; waiting at most {wait}.",
-        "解码占请求的 {low} 至 {high}；等待最多占 {wait}。",
+        "{arm}: decode takes {low} to {high} of a request, waiting at most {wait}.",
+        "{arm}：解码占请求的 {low} 至 {high}，等待最多占 {wait}。",
     ),
     "phases_none": _both("The logs hold no first-token times.", "日志没有首 token 时间。"),
     "phases_alt": _both(
