@@ -9,6 +9,7 @@ from gpuverdict import stats
 from gpuverdict.case import Case
 from gpuverdict.figures.draw import draw_detectable, draw_order
 from gpuverdict.figures.plate import Plate
+from gpuverdict.figures.plates import level_text
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.measured import Measured, level_label
 from gpuverdict.schema import METRICS
