@@ -365,3 +365,19 @@ def test_a_comma_that_splits_every_row_of_a_trace_is_named(tmp_path: Path) -> No
     path = write(tmp_path, "gpu.csv", "timestamp, index, power.draw [W]\n" + rows)
     with pytest.raises(LogFormatError, match=r"gpu\.csv:2: found 4 cells, expected 3"):
         read_any(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ("0,ok,main,0,0.1,0.4,0.4,5,-5,usage", "output_tokens, row 1: found -5"),
+        ("0,ok,main,0,0.1,0.4,0.4,5.5,5,usage", "input_tokens, row 1: found 5.5"),
+        ("0,ok,main,0,0.1,0.4,0.4,5,1e300,usage", "output_tokens, row 1: found 1e\\+300"),
+        ("0,ok,main,1796090000120,,,1796090000160,5,5,usage", "r.csv: start_s: found 1.79609e"),
+    ],
+)
+def test_a_count_that_is_none_and_a_time_of_another_unit_are_refused(
+    tmp_path: Path, row: str, named: str
+) -> None:
+    with pytest.raises(LogFormatError, match=named):
+        read_run(write(tmp_path, "r.csv", HEADER + row + "\n"))

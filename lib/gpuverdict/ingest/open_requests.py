@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from gpuverdict.errors import Caution, LogFormatError
 from gpuverdict.files import Document, ReadOptions
@@ -113,10 +114,13 @@ def _read_group(
         if name not in table.columns:
             return None
         column = table.columns[name]
-        return np.array(
+        values = np.array(
             [cell_number(column[row], table.decimal, f"{where}: {name}, row {row + 1}")
              for row in rows], dtype=np.float64,
         )  # fmt: skip
+        if REQUESTS[name].dtype == pl.Int64:
+            _refuse_no_counts(values, rows, f"{where}: {name}")
+        return values
 
     columns: dict[str, Any] = {
         name: numbers(name)
@@ -150,7 +154,7 @@ def _read_group(
     end_only = "last_token_s" not in columns and "e2e_s" not in columns
     if not streaming and end_only and "end_s" in columns and "start_s" in columns:
         columns["e2e_s"] = columns["end_s"] - columns["start_s"]
-    facts = _facts(columns, options, streaming, gaps)
+    facts = _facts(columns, options, streaming, gaps, where)
     offset = {"epoch": 0.0, "monotonic": options.t0_epoch_s}.get(options.clock or "")
     return build_run(
         document,
@@ -168,15 +172,20 @@ def _read_group(
 
 
 def _facts(
-    columns: Mapping[str, Any], options: ReadOptions, streaming: bool, gaps: Gaps | None
+    columns: Mapping[str, Any],
+    options: ReadOptions,
+    streaming: bool,
+    gaps: Gaps | None,
+    where: str,
 ) -> dict[str, Any]:
     start, end = columns.get("start_s"), columns.get("end_s")
     if end is None:
         end = columns.get("last_token_s")
     if start is not None and np.isfinite(start).any() and float(np.nanmax(start)) > LATEST_EPOCH_S:
         raise LogFormatError(
-            "start_s", found=f"{float(np.nanmax(start)):g}, past the year 5000 in seconds",
-            expected="seconds", remedy="convert milliseconds or nanoseconds",
+            f"{where}: start_s", expected="seconds",
+            found=f"{float(np.nanmax(start)):g}, past the year 5000 in seconds",
+            remedy="convert milliseconds or nanoseconds",
         )  # fmt: skip
     duration = None
     if start is not None and end is not None:
@@ -258,6 +267,17 @@ def _listed(
                 expected=f"one of {', '.join(allowed)}",
             )  # fmt: skip
     return given
+
+
+def _refuse_no_counts(values: Any, rows: Sequence[int], where: str) -> None:
+    with np.errstate(invalid="ignore"):
+        odd = (values < 0) | (values != np.floor(values)) | (values > 2**53)
+    odd &= ~np.isnan(values)
+    if odd.any():
+        first = int(np.flatnonzero(odd)[0])
+        raise LogFormatError(
+            f"{where}, row {rows[first] + 1}", found=f"{values[first]:g}", expected="a whole count"
+        )
 
 
 def _refuse_ok_without_tokens(

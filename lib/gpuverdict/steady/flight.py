@@ -29,8 +29,9 @@ __all__ = [
 ]
 
 
-# Sums of a request's gaps differ by less from its end, whichever way they are added.
-_EDGE_S = 1e-7
+# Sums of a request's gaps differ by less from its end, whichever way they are added, as a share of
+# the time since the start of the run.
+_EDGE_RATIO = 1e-9
 
 
 def step_function(start_s: np.ndarray, end_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -258,8 +259,9 @@ def tokens_in_window(run: Run, window: Window) -> float | None:
         return 0.0
     events = _stamped_events(rows)
     # A window ends with a token and begins after one; sums of gaps miss such edges by a rounding.
+    edge = _EDGE_RATIO * window.end_s
     inside = events.filter(
-        pl.col("time_s") > window.start_s + _EDGE_S, pl.col("time_s") <= window.end_s + _EDGE_S
+        pl.col("time_s") > window.start_s + edge, pl.col("time_s") <= window.end_s + edge
     )
     first, last, n, streamed = _spread_bounds(rows)
     spread = _made_by(window.end_s, first, last, n, streamed) - _made_by(
