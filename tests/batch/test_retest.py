@@ -105,8 +105,8 @@ def test_the_earlier_campaign_file_counts_for_the_report(tmp_path: Path) -> None
     ("effects", "said"),
     [
         ((0, 0, 0, 0), "too few for a series"),
-        ((0, 0.001, -0.001, 0, 0.1, 0.101, 0.1, 0.099), "Changed by +10.5% from m4 on."),
-        ((0, 0.001, -0.001, 0, 0.001, 0, -0.001, 0), "No change of 3% or more in 8 campaigns."),
+        ((0, 0.001, -0.001, 0, 0.1, 0.101, 0.1, 0.099), "Changed by +10.5 % from m4 on."),
+        ((0, 0.001, -0.001, 0, 0.001, 0, -0.001, 0), "No change of 3 % or more in 8 campaigns."),
         ((0, 0.1, -0.1, 0.05, 0.15, -0.05, 0.1, 0), "Unstable"),
     ],
 )

@@ -72,7 +72,7 @@ def test_arithmetic_that_holds_and_arithmetic_that_does_not(claims):
     watts = found(claims, "needs a cause", claim="tokens/W")["value"].round().tolist()
     assert watts == [107.0, 94.0]
     shares = found(claims, "stands", "H20", "tpot 4.6")["reason"].iloc[0]
-    assert "73%" in shares
+    assert "73 %" in shares
 
 
 def test_single_values_rank_nothing(claims):

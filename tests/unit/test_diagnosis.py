@@ -179,7 +179,7 @@ def test_one_finding_a_rule_and_arm_at_its_clearest_level():
                       for c, s in ((1, 0.03), (16, 0.2), (64, 0.1))])  # fmt: skip
     assert [(f.code, f.level["concurrency"]) for f in found] == [("binds_heat_or_cap", 16)]
     assert found[0].evidence["slower"] == 0.2
-    assert "20.0%" in found[0].message
+    assert "20.0 %" in found[0].message
 
 
 def test_every_finding_speaks_both_languages_with_its_evidence():

@@ -12,7 +12,7 @@ from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import level_text, main_workload, notice
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.measured import MeasuredRun
-from gpuverdict.text import sentence
+from gpuverdict.text import render, sentence
 
 __all__ = ["slo_by_minute"]
 
@@ -28,10 +28,16 @@ def slo_by_minute(case: Case, lang: str = "en", workload: str | None = None) -> 
     drawn = figure_language(lang)
     arms = [case.spec.baseline, str(case.spec.candidate)]
     records, words = [], []
+    unknown: dict[str, list[str]] = {}
     for arm in arms:
         rows, said = _of_arm(case, arm, workload)
         records += rows
-        words.append(_words(case, arm, rows, said, lang))
+        if rows:
+            words.append(_words(case, arm, rows, lang))
+        else:
+            why = " ".join(" ".join(render(c.code, dict(c.values), lang)) for c in said)
+            unknown.setdefault(why, []).append(arm)
+    words += [_missing(names, why, lang) for why, names in unknown.items()]
     frame = pd.DataFrame(records, columns=COLUMNS)
     # People count minutes from one.
     shown = frame.dropna(subset=["share_ratio"])
@@ -83,13 +89,13 @@ def _record(run: MeasuredRun, level: float, row: dict[str, object]) -> dict[str,
     return {"arm": run.arm, "level": level, "repeat_no": run.repeat_no, **row}
 
 
-def _words(
-    case: Case, arm: str, rows: list[dict[str, object]], said: tuple[Caution, ...], lang: str
-) -> str:
-    if not rows:
-        why = " ".join(sentence(c.code, lang, **c.values) for c in said)
-        missing = sentence("word_not_measured", lang)
-        return sentence("minutes_missing", lang, arm=arm, missing=missing, why=why)
+def _missing(arms: list[str], why: str, lang: str) -> str:
+    missing = sentence("word_not_measured", lang)
+    named = sentence("list_joint", lang).join(arms)
+    return sentence("minutes_missing", lang, arm=named, missing=missing, why=why).strip()
+
+
+def _words(case: Case, arm: str, rows: list[dict[str, object]], lang: str) -> str:
     frame = pd.DataFrame(rows)
     judged = frame[frame.n > 0]
     worst = judged.loc[judged.share_ratio.idxmin()]

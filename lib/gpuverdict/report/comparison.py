@@ -128,6 +128,7 @@ def verdict_lines(verdicts: Mapping[str, Any]) -> list[str]:
     from gpuverdict.schema import METRICS
     from gpuverdict.units import format_ratio
 
+    # A bar clear of 1 can be inconclusive: the word rests on the p adjusted over the headlines.
     lines = []
     for cell in verdicts["headline"]:
         statistic = "" if cell["statistic"] == "value" else f" {cell['statistic']}"
@@ -135,6 +136,7 @@ def verdict_lines(verdicts: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"{verdicts['comparison']}: {METRICS[cell['metric']].label}{statistic}: "
             f"{cell['verdict']} {ratio}"
+            + ("" if cell["p_adjusted"] is None else f", p {cell['p_adjusted']:.2g}")
         )
     return lines
 

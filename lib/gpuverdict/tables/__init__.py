@@ -8,6 +8,7 @@ from gpuverdict.tables.answers import (
     curve_table,
     findings_table,
     plain_table,
+    sheets,
 )
 from gpuverdict.tables.appendix import glossary, provenance
 from gpuverdict.tables.beside import host_table, server_table
@@ -81,6 +82,7 @@ __all__ = [
     "run_rows",
     "run_table",
     "server_table",
+    "sheets",
     "verdict_answer",
     "verdict_map",
     "write_case",

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from markupsafe import Markup
+
 from gpuverdict.capacity import Claim, arm_memory, decision_table, device_memory
 from gpuverdict.case import Case
-from gpuverdict.errors import Caution, ParameterError
+from gpuverdict.errors import ParameterError
+from gpuverdict.schema import METRICS
+from gpuverdict.tables.cells import translator
 from gpuverdict.tables.markup import Section, render
+from gpuverdict.tables.notes import Note, merged, noted
 from gpuverdict.tables.rows import arms_of, first_workload
-from gpuverdict.tables.words import caution_text, level_name, percent, remedy_text, spoken
+from gpuverdict.tables.words import (
+    caution_text,
+    level_name,
+    metric_name,
+    percent,
+    remedy_text,
+    spoken,
+)
 from gpuverdict.units import Estimate, format_value
 
 __all__ = [
@@ -18,6 +30,7 @@ __all__ = [
     "curve_table",
     "findings_table",
     "plain_table",
+    "sheets",
 ]
 
 
@@ -33,19 +46,50 @@ def plain_table(
     right: Iterable[str] = (),
 ) -> Section:
     """Set rows of text under a heading; `right` names the columns of numbers."""
+    said = list(dict.fromkeys(notes))
     markup = render(
         "plain_table.html",
         anchor=anchor,
         title=title,
         heads=list(heads),
         rows=list(rows),
-        reading=reading,
-        notes=list(dict.fromkeys(notes)),
+        reading=reading if rows else "",
+        notes=said,
         nothing=nothing,
         right=set(right),
     )
     lines = [" | ".join(row) for row in rows] or [nothing]
-    return Section(name=anchor, markup=markup, text="\n".join(lines))
+    missing = () if rows else tuple(said or [nothing])
+    return Section(name=anchor, markup=markup, text="\n".join(lines), title=title, missing=missing)
+
+
+def sheets(sections: Sequence[Section], lang: str = "en") -> Section:
+    """Set sections one after the other; those with nothing to show share one short list at the end.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        Each with its title; one without rows says in `missing` why.
+    lang : str
+        `en` or `zh`.
+
+    Returns
+    -------
+    Section
+        Reasons that are the same are said once, for all the sections that they empty.
+    """
+    shown = [s for s in sections if not s.missing]
+    empty: dict[tuple[str, ...], list[str]] = {}
+    for section in sections:
+        if section.missing:
+            empty.setdefault(section.missing, []).append(section.title)
+    joint = spoken(lang, "list_joint")
+    lines = [(joint.join(titles), " ".join(why)) for why, titles in empty.items()]
+    markup = Markup("\n").join(s.markup for s in shown)
+    if lines:
+        markup += render("unmeasured.html", say=translator(lang), lines=lines)
+    texts = [*(s.text for s in shown), *(f"{what}: {why}" for what, why in lines)]
+    return Section(name="sheets", markup=markup, text="\n".join(texts))
 
 
 def findings_table(case: Case, lang: str = "en") -> Section:
@@ -75,10 +119,6 @@ def findings_table(case: Case, lang: str = "en") -> Section:
     )
 
 
-def _said(cautions: Iterable[Caution], lang: str) -> list[str]:
-    return [f"{caution_text(c, lang)} {remedy_text(c, lang)}".strip() for c in cautions]
-
-
 def _estimate(value: Estimate | None, unit: str | None = None) -> str:
     if value is None or value.value is None:
         return "–"
@@ -98,7 +138,7 @@ def _estimate(value: Estimate | None, unit: str | None = None) -> str:
 
 def curve_table(case: Case, lang: str = "en") -> Section:
     """Give the fitted step of each arm: fixed part, part a stream, saturation, fit, range."""
-    rows, notes = [], []
+    rows, notes = [], list[Note]()
     for workload, (one, two, both) in case.curves.items():
         for arm, fit in zip(arms_of(case), (one, two), strict=True):
             if fit is None:
@@ -107,7 +147,8 @@ def curve_table(case: Case, lang: str = "en") -> Section:
             shown = [named, fit.model]
             for name in ("alpha_s", "beta_s", "x_inf_tokens_per_s", "b_half"):
                 shown.append(_estimate(fit.params.get(name)))
-                notes += _said(fit.params[name].cautions if name in fit.params else (), lang)
+                said = fit.params[name].cautions if name in fit.params else ()
+                notes += [noted(named, c, lang) for c in said]
             p = "–" if fit.lack_of_fit_p is None else f"{fit.lack_of_fit_p:.2g}"
             shown += [
                 p,
@@ -116,9 +157,11 @@ def curve_table(case: Case, lang: str = "en") -> Section:
                 str(fit.n_sweeps),
             ]
             rows.append(shown)
-            notes += _said(fit.cautions, lang)
+            notes += [noted(named, c, lang) for c in fit.cautions]
         if both is not None:
-            notes += _said(both.cautions, lang)
+            notes += [
+                ("", f"{caution_text(c, lang)} {remedy_text(c, lang)}") for c in both.cautions
+            ]
     codes = (
         "col_arm",
         "curve_model",
@@ -137,7 +180,7 @@ def curve_table(case: Case, lang: str = "en") -> Section:
         spoken(lang, "curve_heading"),
         heads,
         rows,
-        notes=notes,
+        notes=merged(notes, lang),
         reading=spoken(lang, "curve_table_reading"),
         nothing=spoken(lang, "curve_none"),
         right=heads[2:],
@@ -149,22 +192,21 @@ def capacity_table(case: Case, lang: str = "en") -> Section:
     memory = device_memory(case.measured.inventory, case.measured.traces)
     decisions = decision_table(case.summary.frame, case.campaign, device_memory_mib=memory)
     currency = case.campaign.currency or ""
-    rows, notes = [], []
-    for d in decisions:
-        if d.arm not in arms_of(case):
-            continue
+    rows, notes = [], list[Note]()
+    for d in sorted((d for d in decisions if d.arm in arms_of(case)),
+                    key=lambda d: arms_of(case).index(d.arm)):  # fmt: skip
         plan = arm_memory(case.campaign, d.arm, d.workload, device_memory_mib=memory.get(d.arm))
         holds = "–"
         if plan is not None and len(plan.table):
             holds = f"{int(plan.table.iloc[-1]['concurrency']):,}"
-            notes += _said(plan.cautions, lang)
+            notes += [noted(spoken(lang, "cap_holds"), c, lang) for c in plan.cautions]
         load = "–" if d.admission_limit is None else level_name({d.kind: d.admission_limit}, lang)
         rows.append(
             [
                 d.arm,
                 spoken(lang, f"go_{d.go.replace('-', '_').replace(' ', '_')}"),
                 load,
-                d.limiting or "–",
+                _limit_name(d.limiting, lang),
                 "–"
                 if d.goodput_requests_per_s is None
                 else format_value(d.goodput_requests_per_s, "requests_per_s"),
@@ -175,7 +217,7 @@ def capacity_table(case: Case, lang: str = "en") -> Section:
                 _estimate(d.tokens_per_joule),
             ]
         )
-        notes += [f"{d.arm}: {text}" for text in _said(d.reasons, lang)]
+        notes += [noted(d.arm, c, lang) for c in d.reasons]
     codes = (
         "col_arm",
         "cap_go",
@@ -194,11 +236,17 @@ def capacity_table(case: Case, lang: str = "en") -> Section:
         spoken(lang, "cap_heading"),
         heads,
         rows,
-        notes=notes,
+        notes=merged(notes, lang),
         reading=spoken(lang, "cap_reading"),
         nothing=spoken(lang, "cap_none", workload=first_workload(case)),
         right=heads[4:],
     )
+
+
+def _limit_name(limiting: str | None, lang: str) -> str:
+    """Name a part of the SLO as the other tables do."""
+    metric, _, statistic = (limiting or "").partition(" ")
+    return metric_name(metric, statistic, lang) if metric in METRICS else limiting or "–"
 
 
 _STANDINGS = ("impossible", "contradicts itself", "needs a cause", "not judged", "stands")

@@ -8,8 +8,9 @@ from gpuverdict.case import Case
 from gpuverdict.diagnosis import Situation
 from gpuverdict.tables.answers import plain_table
 from gpuverdict.tables.markup import Section
+from gpuverdict.tables.notes import merged, noted
 from gpuverdict.tables.rows import arms_of
-from gpuverdict.tables.words import caution_text, level_name, percent, remedy_text, spoken
+from gpuverdict.tables.words import level_name, percent, spoken
 from gpuverdict.units import format_value
 
 __all__ = ["host_table", "server_table"]
@@ -135,10 +136,11 @@ def _has_host(s: Situation) -> bool:
 
 
 def _notes(case: Case, lang: str, *, host: bool) -> Sequence[str]:
-    """Say for each arm what is missing and why, once."""
-    return [
-        f"{s.arm}: {caution_text(c, lang)} {remedy_text(c, lang)}"
+    """Say what is missing and why, once, with the arms that lack it."""
+    notes = [
+        noted(s.arm, c, lang)
         for s in _in_order(case)
         for c in s.cautions
         if (c.code in _HOST_CODES) == host
     ]
+    return merged(notes, lang)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gpuverdict.capacity import (
     CardUse,
     arm_card_use,
@@ -12,20 +10,16 @@ from gpuverdict.capacity import (
     trace_reservations,
 )
 from gpuverdict.case import Case
-from gpuverdict.errors import Caution
 from gpuverdict.tables.answers import plain_table
 from gpuverdict.tables.markup import Section
+from gpuverdict.tables.notes import Note, merged, noted
 from gpuverdict.tables.rows import arms_of, first_workload
-from gpuverdict.tables.words import caution_text, level_name, percent, remedy_text, spoken
+from gpuverdict.tables.words import level_name, percent, spoken
 from gpuverdict.units import Estimate, format_value
 
 __all__ = ["cards_table", "growth_table", "memory_table"]
 
 SECONDS_AN_HOUR = 3600.0
-
-
-def _said(cautions: Iterable[Caution], lang: str) -> list[str]:
-    return [f"{caution_text(c, lang)} {remedy_text(c, lang)}".strip() for c in cautions]
 
 
 def _known(value: float | None, unit: str, lang: str) -> str:
@@ -45,10 +39,13 @@ def memory_table(case: Case, lang: str = "en") -> Section:
     """Give the memory of each GPU after load, with one request and at its peak, and the rule."""
     workload = first_workload(case)
     rows: list[list[str]] = []
-    notes: list[str] = []
+    notes: list[Note] = []
+    known = False
     for arm in arms_of(case):
         for card in arm_watermarks(case.measured, arm, workload):
             marks = (card.after_load, card.one_request, card.peak)
+            notes += [noted(arm, c, lang) for mark in marks for c in mark.cautions]
+            known |= any(mark.value is not None for mark in marks)
             rows.append(
                 [
                     arm,
@@ -60,12 +57,11 @@ def memory_table(case: Case, lang: str = "en") -> Section:
                     spoken(lang, f"marks_{card.standing}") if card.standing else "–",
                 ]
             )
-            for mark in marks:
-                notes += _said(mark.cautions, lang)
             if card.allocated_ahead:
-                notes.append(spoken(lang, "marks_ahead", arm=arm))
+                notes.append(noted(arm, spoken(lang, "marks_ahead"), lang))
             if card.context_tokens and card.one_request.value is not None:
-                notes.append(spoken(lang, "marks_context", arm=arm, n=card.context_tokens))
+                held = spoken(lang, "marks_context", n=card.context_tokens)
+                notes.append(noted(arm, held, lang))
     heads = [
         spoken(lang, code)
         for code in ("col_arm", "use_gpu", "marks_after_load", "marks_one", "marks_peak",
@@ -75,9 +71,10 @@ def memory_table(case: Case, lang: str = "en") -> Section:
         "memory-marks",
         spoken(lang, "marks_heading"),
         heads,
-        rows,
+        rows if known else [],
         reading=spoken(lang, "marks_reading"),
-        notes=notes,
+        notes=merged(notes, lang),
+        nothing=spoken(lang, "word_not_measured"),
         right=[*heads[2:5], *heads[6:8]],
     )
 
@@ -85,7 +82,8 @@ def memory_table(case: Case, lang: str = "en") -> Section:
 def growth_table(case: Case, lang: str = "en") -> Section:
     """Give the memory growth of each long run, and how long until the card is full."""
     rows: list[list[str]] = []
-    notes: list[str] = []
+    notes: list[Note] = []
+    known = False
     for arm in arms_of(case):
         for entry in memory_growth(case.measured, case.health, arm):
             name = f"{level_name(entry.run.level, lang)} #{entry.run.repeat_no}"
@@ -93,8 +91,9 @@ def growth_table(case: Case, lang: str = "en") -> Section:
             if leak is None:
                 unknown = spoken(lang, "word_not_measured")
                 rows.append([arm, name, "–", unknown, "–", "–", unknown])
-                notes += _said([entry.reason] if entry.reason else [], lang)
+                notes += [noted(arm, entry.reason, lang)] if entry.reason else []
                 continue
+            known = True
             codes = {c.code for c in leak.cautions}
             rises = "growth_slow" if leak.seconds_until_full is not None else "growth_none"
             word = "growth_alarm" if leak.alarm else rises
@@ -119,7 +118,7 @@ def growth_table(case: Case, lang: str = "en") -> Section:
                     spoken(lang, word),
                 ]
             )
-            notes += _said(leak.cautions, lang)
+            notes += [noted(arm, c, lang) for c in leak.cautions]
     heads = [
         spoken(lang, code)
         for code in ("col_arm", "growth_run", "use_gpu", "growth_rate", "growth_requests",
@@ -129,9 +128,9 @@ def growth_table(case: Case, lang: str = "en") -> Section:
         "memory-growth",
         spoken(lang, "growth_heading"),
         heads,
-        rows,
+        rows if known else [],
         reading=spoken(lang, "growth_reading"),
-        notes=notes,
+        notes=merged(notes, lang),
         nothing=spoken(lang, "word_not_measured"),
         right=heads[3:6],
     )
@@ -140,21 +139,24 @@ def growth_table(case: Case, lang: str = "en") -> Section:
 def cards_table(case: Case, lang: str = "en") -> Section:
     """Set the GPUs of each arm side by side, with their imbalance and their sum at its peak."""
     rows: list[list[str]] = []
-    notes: list[str] = []
+    notes: list[Note] = []
+    known = False
     for arm in arms_of(case):
         use = arm_card_use(case.measured, case.summary, arm, first_workload(case))
         rows += _card_rows(use, lang)
-        notes += _said(trace_reservations(case.measured, arm), lang)
-        notes += [f"{arm}: {text}" for text in _said(use.cautions, lang)]
+        known |= not use.cards.is_empty()
         peak, limit = use.node_peak_w, use.supply_limit_w
-        notes += [f"{arm}: {text}" for text in _said(peak.cautions, lang) if peak.value is not None]
-        if peak.value is not None and limit is None:
-            notes.append(spoken(lang, "use_supply_unknown", arm=arm))
-        elif peak.value is not None and limit is not None and not peak.cautions:
-            notes.append(
-                spoken(lang, "use_supply_below", arm=arm, peak_w=peak.value, limit_w=limit,
-                       share=percent(peak.value / limit))
-            )  # fmt: skip
+        said = [*trace_reservations(case.measured, arm), *use.cautions]
+        notes += [noted(arm, c, lang) for c in said]
+        if peak.value is None:
+            continue
+        notes += [noted(arm, c, lang) for c in peak.cautions]
+        if limit is None:
+            notes.append(noted(arm, spoken(lang, "use_supply_unknown"), lang))
+        elif not peak.cautions:
+            below = spoken(lang, "use_supply_below", peak_w=peak.value, limit_w=limit,
+                           share=percent(peak.value / limit))  # fmt: skip
+            notes.append(noted(arm, below, lang))
     heads = [
         spoken(lang, code)
         for code in ("col_arm", "use_gpu", "marks_at", "use_power", "use_power_max", "use_memory",
@@ -164,17 +166,17 @@ def cards_table(case: Case, lang: str = "en") -> Section:
         "gpu-by-gpu",
         spoken(lang, "use_heading"),
         heads,
-        rows,
+        rows if known else [],
         reading=spoken(lang, "use_reading"),
-        notes=notes,
+        notes=merged(notes, lang),
+        nothing=spoken(lang, "word_not_measured"),
         right=heads[3:],
     )
 
 
 def _card_rows(use: CardUse, lang: str) -> list[list[str]]:
-    unknown = spoken(lang, "word_not_measured")
     if use.cards.is_empty():
-        return [[use.arm, unknown, *["–"] * 7]]
+        return [[use.arm, spoken(lang, "word_not_measured"), *["–"] * 7]]
     level = level_name(use.level, lang)
     rows = [
         [
@@ -198,7 +200,8 @@ def _card_rows(use: CardUse, lang: str) -> list[list[str]]:
     where = use.node_peak_level
     at = spoken(lang, "use_in_probe") if where is None else level_name(where, lang)
     peak = format_value(use.node_peak_w.value, "w")
-    rows.append([use.arm, spoken(lang, "use_sum"), at, "–", peak, *["–"] * 4])
+    total = spoken(lang, "use_sum" if use.cards.height > 1 else "use_sum_one")
+    rows.append([use.arm, total, at, "–", peak, *["–"] * 4])
     return rows
 
 

@@ -17,6 +17,9 @@ __all__ = ["RatioAxis", "Section", "environment", "render", "stylesheet"]
 _STEERING = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+# What is not running text: pictures, titles and listings whole, and every tag with its attributes.
+_NOT_TEXT = re.compile(r"(<svg\b.*?</svg>|<(title|style|pre|code)\b.*?</\2>|<[^>]*>)", re.S)
+_QUOTED = re.compile(r"`([^`<>\n]+)`")
 _STYLE = '<style data-gv="style">{}</style>'
 
 
@@ -39,7 +42,18 @@ def render(template: str, **values: Any) -> Markup:
     stands beside them.
     """
     filled = environment().get_template(template).render(**values)
-    return Markup(_STEERING.sub("\ufffd", filled))
+    return Markup(_with_code(_STEERING.sub("\ufffd", filled)))
+
+
+def _with_code(markup: str) -> str:
+    """Set what a sentence quotes with backticks as code, in running text only."""
+    if "`" not in markup:
+        return markup
+    parts, end = [], 0
+    for kept in _NOT_TEXT.finditer(markup):
+        parts += [_QUOTED.sub(r"<code>\1</code>", markup[end : kept.start()]), kept[0]]
+        end = kept.end()
+    return "".join([*parts, _QUOTED.sub(r"<code>\1</code>", markup[end:])])
 
 
 @functools.cache
@@ -53,12 +67,15 @@ def stylesheet() -> str:
 class Section:
     """A piece of a report: shows itself in a notebook, and stands in the report as it is.
 
-    `text` is the same as a few plain lines, for a terminal and for the check cells.
+    `text` is the same as a few plain lines, for a terminal and for the check cells; `missing` says
+    why a section has nothing to show.
     """
 
     name: str
     markup: Markup
     text: str = ""
+    title: str = ""
+    missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text

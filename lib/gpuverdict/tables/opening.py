@@ -337,13 +337,10 @@ def next_actions(case: Case, lang: str = "en") -> list[str]:
     lines = []
     for action in case.verdict.actions[:5]:
         text = spoken(lang, action.code, **dict(action.values))
-        gain = spoken(
-            lang,
-            "action_gain" if action.cells != 1 else "action_gain_one",
-            runs=action.runs,
-            cells=action.cells,
-        )
-        if action.code == "action_more_runs" and action.runs > IMPRACTICAL_RUNS:
-            gain = spoken(lang, "action_impractical", runs=action.runs)
+        code = "action_gain"
+        if action.code == "action_more_runs":
+            # The cost is that of the lower end; the sentence before gives both.
+            code = "action_impractical" if action.runs > IMPRACTICAL_RUNS else "action_gain_from"
+        gain = spoken(lang, code, runs=action.runs, cells=action.cells)
         lines.append(f"{text} {gain}")
     return lines

@@ -14,7 +14,7 @@ from gpuverdict.schema import METRICS
 from gpuverdict.tables.answers import plain_table
 from gpuverdict.tables.markup import Section
 from gpuverdict.tables.rows import arms_of, first_workload, fixed_rows, slo_text
-from gpuverdict.tables.words import spoken
+from gpuverdict.tables.words import percent, spoken
 
 __all__ = ["record_frame", "record_table"]
 
@@ -112,7 +112,7 @@ def _load(case: Case, arm: str) -> list[tuple[str, str, str, str | None, str]]:
         ("load", "runs", arm, str(len(facts)) if facts else None, "logs"),
         ("load", "requests a run", arm, f"{sent[0]} to {sent[-1]}" if sent else None, "logs"),
         ("load", "requests outside the window", arm,
-         f"{dropped[0]:.0%} to {dropped[-1]:.0%}" if dropped else None, "computed"),
+         f"{percent(dropped[0])} to {percent(dropped[-1])}" if dropped else None, "computed"),
     ]  # fmt: skip
     return rows
 

@@ -100,8 +100,18 @@ def _shown(row: FixedRow, axis: RatioAxis, shared: Sequence[str], lang: str) -> 
         else f"[{c.low:.3f}, {c.high:.3f}]",
         "word": verdict_word(row.word, lang),
         "word_class": row.word.replace(" ", "-"),
-        "modifiers": [modifier_text(m, lang) for m in own],
+        "modifiers": [*(modifier_text(m, lang) for m in own), *_lost(row, lang)],
     }
+
+
+def _lost(row: FixedRow, lang: str) -> list[str]:
+    """Say why a bar clear of 1 is no difference: it is lost among the levels of its metric."""
+    said = row.cell.comparison.cautions if row.cell else ()
+    return [
+        spoken(lang, "lost_short", p=c.values["p_adjusted"], family=c.values["family"])
+        for c in said
+        if c.code == "lost_by_adjustment"
+    ]
 
 
 def _line(row: FixedRow) -> str:

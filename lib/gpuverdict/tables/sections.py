@@ -53,7 +53,7 @@ def how_reached(case: Case, lang: str = "en") -> Section:
         reasons=reasons,
         blocked=blocked,
         scope=c.scope,
-        treatment=", ".join(c.treatment) or "–",
+        treatment=", ".join(c.treatment),
         cell_name="" if cell is None else _cell_name(cell, lang),
         null="" if cell is None else _null_hypothesis(cell, lang),
     )
@@ -112,7 +112,7 @@ def _steps(case: Case, cell: Cell, lang: str) -> list[tuple[str, str]]:
         "margin_low": f"{1 / (1 + c.margin):.3f}",
         "margin_high": f"{1 + c.margin:.3f}",
         "word": verdict_word(c.verdict, lang),
-        "test": c.test[:1].upper() + c.test[1:],
+        "test": spoken(lang, f"test_{c.test.replace(' ', '_')}"),
         "rung": cell.rung,
         "window": spoken(lang, f"window_name_{cell.window or 'whole_run'}"),
     }

@@ -543,7 +543,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "The SM clock of an arm moved by more than 1 % between its runs.",
             "Lock the clocks, or let the card settle before each run.",
         ),
-        "zh": ("同组各次运行之间 SM 时钟变化超过 1%。", "请锁定时钟，或在每次运行前让显卡稳定。"),
+        "zh": ("同组各次运行之间 SM 时钟变化超过 1 %。", "请锁定时钟，或在每次运行前让显卡稳定。"),
     },
     "cache_hits_differ": {
         "en": (

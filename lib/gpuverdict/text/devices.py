@@ -28,13 +28,13 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "marks_good": _both("good", "合适"),
     "marks_risk": _both("risk", "有风险"),
     "marks_ahead": _both(
-        "{arm}: load moves the memory by less than 1 %, so the engine took it in advance: the marks "
+        "load moves the memory by less than 1 %, so the engine took it in advance: the marks "
         "show its reservation, not the need.",
-        "{arm}：负载使显存变化不到 1 %，说明推理引擎预先分配了显存：这些数值是其预留量，而非实际需求。",
+        "负载使显存变化不到 1 %，说明推理引擎预先分配了显存：这些数值是其预留量，而非实际需求。",
     ),
     "marks_context": _both(
-        "{arm}: the run with one request holds contexts of up to {n:,} tokens.",
-        "{arm}：单请求运行的上下文最长为 {n:,} 个 token。",
+        "the run with one request holds contexts of up to {n:,} tokens.",
+        "单请求运行的上下文最长为 {n:,} 个 token。",
     ),
     "growth_heading": _both("Memory growth", "显存增长"),
     "growth_reading": _both(
@@ -59,11 +59,11 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "growth_never": _both("not within this rate", "按此速率不会"),
     "use_heading": _both("GPU by GPU", "逐 GPU 对照"),
     "use_reading": _both(
-        "Each GPU at the highest load (medians over runs, largest values over all of them); the row "
-        "between GPUs gives (largest - smallest) / mean, with the range over runs. The sum is the "
-        "largest power of all GPUs at one moment of any run or probe: no host power is in it.",
+        "Each GPU at the highest load (medians over runs, largest values over all of them); a row "
+        "between GPUs gives (largest - smallest) / mean, with the range over runs. The last row is "
+        "the largest power of all GPUs at one moment of any run or probe: no host power is in it.",
         "最高负载下的每张 GPU（各次运行的中位数；最大值取自全部运行）；“卡间差异”行为"
-        "（最大 - 最小）/ 平均，并给出各次运行的范围。合计为任一运行或探测中同一时刻所有 GPU 的最大总功率，"
+        "（最大 - 最小）/ 平均，并给出各次运行的范围。最后一行为任一运行或探测中同一时刻所有 GPU 的最大总功率，"
         "不含主机功率。",
     ),
     "use_gpu": _both("GPU", "GPU"),
@@ -75,16 +75,16 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "use_temperature": _both("hottest", "最高温度"),
     "use_between": _both("between GPUs", "卡间差异"),
     "use_sum": _both("all GPUs together", "全部 GPU 合计"),
-    "use_single": _both("one GPU: nothing to compare", "仅一张 GPU，无可比较"),
+    "use_sum_one": _both("any run or probe", "任一运行或探测"),
     "use_in_probe": _both("prefill probe", "预填充探测"),
     "use_supply_below": _both(
-        "{arm}: at most {peak_w:,.0f} W of the GPUs' supply limit of {limit_w:,.0f} W ({share}), "
+        "at most {peak_w:,.0f} W of the GPUs' supply limit of {limit_w:,.0f} W ({share}), "
         "the host not counted.",
-        "{arm}：GPU 供电上限 {limit_w:,.0f} W，最多用到 {peak_w:,.0f} W（{share}），不含主机。",
+        "GPU 供电上限 {limit_w:,.0f} W，最多用到 {peak_w:,.0f} W（{share}），不含主机。",
     ),
     "use_supply_unknown": _both(
-        "{arm}: no supply limit is declared (`supply_limit_w`), so the sum is held against nothing.",
-        "{arm}：未声明供电上限（`supply_limit_w`），合计功率没有对照。",
+        "no supply limit is declared (`supply_limit_w`), so the sum is held against nothing.",
+        "未声明供电上限（`supply_limit_w`），合计功率没有对照。",
     ),
     "axis_minute": _both("minute of the run", "运行的第几分钟"),
     "axis_within_slo": _both("requests within the SLO (%)", "满足 SLO 的请求（%）"),
@@ -111,7 +111,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     ),
     "minutes_short": {
         "en": (
-            "Its longest run sent requests for {span_s:.0f} s; {needed_s:.0f} s (two whole minutes) "
+            "The longest run sent requests for {span_s:.0f} s; {needed_s:.0f} s (two whole minutes) "
             "are needed to tell one minute from another.",
             "Run the level for ten minutes.",
         ),
@@ -121,7 +121,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "minutes_no_start": {
-        "en": ("Its log has no start times.", "Use a client that records them."),
+        "en": ("The log has no start times.", "Use a client that records them."),
         "zh": ("其日志没有请求开始时间。", "请使用会记录开始时间的压测工具。"),
     },
     "axis_limit": _both("enforced power limit (W a GPU)", "生效的功率上限（W/GPU）"),

@@ -24,7 +24,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Decode step at one stream, before and after: it must fall with the bytes read.",
         ),
         "zh": (
-            "若 DCGM 显示 DRAM 活跃度高于 60% 而 tensor 活跃度低于 30%，即可确认。",
+            "若 DCGM 显示 DRAM 活跃度高于 60 % 而 tensor 活跃度低于 30 %，即可确认。",
             "对比前后并发 1 的解码步时：应随读取字节数下降。",
         ),
     },
@@ -46,7 +46,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": (
             "主机的 `nvidia-smi -q -x` 与模型 config 可以说明是哪一项。",
-            "并发 1 的带宽占比：应低于 100%。",
+            "并发 1 的带宽占比：应低于 100 %。",
         ),
     },
     "binds_launch": {
@@ -395,7 +395,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Preemptions and TTFT p99 at the same level must fall.",
         ),
         "zh": (
-            "若每次抢占前 KV cache 占用接近 100%，即可确认。",
+            "若每次抢占前 KV cache 占用接近 100 %，即可确认。",
             "同一级别下抢占次数与 TTFT p99 应下降。",
         ),
     },
@@ -440,7 +440,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "GPU utilisation and decode step at the same level, with that thread relieved.",
         ),
         "zh": (
-            "若 `pidstat -t 1` 显示服务端或客户端的某个线程达到 100%，即可确认。",
+            "若 `pidstat -t 1` 显示服务端或客户端的某个线程达到 100 %，即可确认。",
             "减轻该线程负担后，同一级别的 GPU 利用率与解码步时。",
         ),
     },
@@ -460,7 +460,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "I/O wait and TTFT p99 at the same level must both fall.",
         ),
         "zh": (
-            "运行时若 `iostat -x 1` 显示磁盘接近 100% 繁忙，即可确认。",
+            "运行时若 `iostat -x 1` 显示磁盘接近 100 % 繁忙，即可确认。",
             "同一级别下 I/O 等待与 TTFT p99 应同时下降。",
         ),
     },

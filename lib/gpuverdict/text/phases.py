@@ -62,7 +62,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Look at clocks, temperature and memory over time; run longer until it levels off.",
         ),
         "zh": (
-            "{metric} 在窗口内漂移 {change_ratio:+.1%}（超过 2% 报警）。",
+            "{metric} 在窗口内漂移 {change_ratio:+.1%}（超过 2 % 报警）。",
             "请检查时钟、温度和显存随时间的变化，并延长运行直到趋于平稳。",
         ),
     },
@@ -127,7 +127,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Soak for hours with the memory trace on; restart the server between runs until fixed.",
         ),
         "zh": (
-            "{gpu} 的显存每十分钟增长 {growth_ratio:.2%}（超过 1% 报警）。",
+            "{gpu} 的显存每十分钟增长 {growth_ratio:.2%}（超过 1 % 报警）。",
             "请在记录显存的情况下做数小时的长稳测试；修复之前在各次运行之间重启服务。",
         ),
     },
@@ -176,7 +176,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "prefill_few_lengths": {
         "en": (
-            "The prefill probe has {lengths} prompt lengths; a curve needs {needed}. The median at "
+            "Prompt lengths in the prefill probe: {lengths}; a curve needs {needed}. The median at "
             "each length is used, and nothing elsewhere.",
             "Probe at least four lengths that span a factor of 16.",
         ),
@@ -194,7 +194,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": (
             "探测的提示词长度跨度为 {factor:.1f} 倍，二次项需要 16 倍；"
-            "因此改用直线，会把单 token 代价高估约 13%。",
+            "因此改用直线，会把单 token 代价高估约 13 %。",
             "请在探测中加入更短和更长的提示词。",
         ),
     },

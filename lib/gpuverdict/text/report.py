@@ -212,7 +212,7 @@ _TOP = {
     "lamp_more": _both("{n} more", "另有 {n} 条"),
     "tips_short": _both("tips at {size}", "翻转点 {size}"),
     "tips_long": _both(
-        "Tips at {size}: were one of these to shift {metric} {where} by that much between the arms, “{word}” would no longer stand; every other verdict below stands more.",
+        "Tips at {size}: were one of these to shift {metric} {where} by that much between the arms, “{word}” would no longer stand; every other verdict below withstands more.",
         "翻转点 {size}：若上述任一因素使两组的 {metric}（{where}）相差这么多，“{word}”便不再成立；下表其余结论更为稳固。",
     ),
 }
@@ -291,28 +291,38 @@ _VERDICTS = {
     "row_memory_missing": _both(
         "Needs a GPU trace beside the runs.", "需要与运行同步的 GPU 采样。"
     ),
+    "lost_short": _both(
+        "p = {p:.2g} after correction for {family} cells", "按 {family} 项校正后 p = {p:.2g}"
+    ),
     "tradeoff_heading": _both("What it buys", "取舍"),
     "next_heading": _both("What would decide it", "如何得出结论"),
     "next_nothing": _both(
         "Nothing: every primary cell is decided.", "无需补测：主要指标均有结论。"
     ),
     "action_gain": _both(
-        "That is {runs} runs more in all; it may decide {cells} cells.",
-        "共需再测 {runs} 次，可能判定 {cells} 项。",
+        "Runs in all: {runs}; cells it may decide: {cells}.",
+        "共需 {runs} 次运行，可能判定 {cells} 项。",
     ),
-    "action_gain_one": _both(
-        "That is {runs} runs more in all; it may decide one cell.",
-        "共需再测 {runs} 次，可能判定一项。",
+    "action_gain_from": _both(
+        "Runs in all: {runs} or more; cells it may decide: {cells}.",
+        "共需至少 {runs} 次运行，可能判定 {cells} 项。",
     ),
     "action_impractical": _both(
-        "{runs} runs in all: rather read it as undecided.", "共需 {runs} 次运行：不如视为无法判定。"
+        "{runs} runs or more in all: rather read it as undecided.",
+        "共需至少 {runs} 次运行：不如视为无法判定。",
     ),
     "runs_needed": _both(
         "{low} to {high} runs an arm would show a difference as large as the margin",
         "每组 {low} 至 {high} 次运行可检出与容差同等大小的差异",
     ),
     "finding_heading": _both("What binds", "瓶颈"),
-    "finding_nothing": _both("No diagnosis for this comparison.", "本次对比没有诊断结果。"),
+    "finding_nothing": _both(
+        "Nothing measured points at one resource.", "已测数据未指向某一种资源瓶颈。"
+    ),
+    "unmeasured_heading": _both("Not measured, or nothing found", "未测量或没有结果"),
+    "unmeasured_joint": _both(": ", "："),
+    "note_of_arms": _both("{arms}: {text}", "{arms}：{text}"),
+    "list_joint": _both(", ", "、"),
 }
 
 _HEALTH = {
@@ -383,8 +393,8 @@ _FIGURES = {
         "单用户速度与吞吐的散点图，每点一次运行。{finding}",
     ),
     "intervals_reading": _both(
-        "Dot and bar are the ratio and its 95 % interval over runs; a bar clear of the line at 1 is a difference, one inside the grey band ({margin}) does not matter.",
-        "点与横线为按运行计算的比值及 95 % 区间；横线不触及 1 表示有差异，落在灰带（{margin}）内则可忽略。",
+        "Dot and bar are the ratio and its 95 % interval over runs; a bar clear of the line at 1 is a difference once it holds after correction for the number of levels (the word says), one inside the grey band ({margin}) does not matter.",
+        "点与横线为按运行计算的比值及 95 % 区间；横线不触及 1 且经多档校正后仍成立才算有差异（以判定词为准），落在灰带（{margin}）内则可忽略。",
     ),
     "intervals_finding": _both("{metric}: {words}.", "{metric}：{words}。"),
     "intervals_alt": _both(
@@ -451,6 +461,10 @@ _SECTIONS = {
     "reasons_heading": _both("What may be compared, and what else differs", "可比范围与其他差异"),
     "scope_is": _both("The claim is about", "结论适用于"),
     "treatment_is": _both("The question is: {treatment}.", "对比的因素：{treatment}。"),
+    "treatment_none": _both(
+        "No treatment is named: the ratio holds everything that differs between the arms.",
+        "未指定对比因素：比值包含两组之间的全部差异。",
+    ),
     "refused": _both("Refused:", "拒绝："),
     "blocked_heading": _both("Not compared:", "未比较："),
     "ladder": _both(
@@ -474,8 +488,8 @@ _SECTIONS = {
     ),
     "step_test_name": _both("Test", "检验"),
     "step_test": _both(
-        "{test} test on logs: p = {p}; cross-check by permutation: p = {p_permutation}.",
-        "对数值的 {test} 检验：p = {p}；置换检验复核：p = {p_permutation}。",
+        "{test} on logs: p = {p}; cross-check by permutation: p = {p_permutation}.",
+        "对数值的{test}：p = {p}；置换检验复核：p = {p_permutation}。",
     ),
     "step_family_name": _both("Many cells", "多重比较"),
     "step_family": _both(

@@ -141,7 +141,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     "host_reading": _words(
         "Means over the windows of a level's runs, on the run's clock; free memory is the lowest. "
         "A process at 100 % keeps one whole core busy.",
-        "按运行时钟取该级别各运行窗口内的均值，空闲内存取最低值。进程 100% 表示占满一个核心。",
+        "按运行时钟取该级别各运行窗口内的均值，空闲内存取最低值。进程 100 % 表示占满一个核心。",
     ),
     "host_nothing": _words(
         "Not measured: no log of the host (vmstat, sar, pidstat or node-exporter under "

@@ -118,7 +118,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Warm up longer, or fix clocks and cooling, and repeat.",
         ),
         "zh": (
-            "{arm} 组有 {n} 次运行在测量窗口内漂移超过 2%。",
+            "{arm} 组有 {n} 次运行在测量窗口内漂移超过 2 %。",
             "请延长预热，或固定时钟、改善散热后重测。",
         ),
     },
@@ -149,7 +149,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Another run per arm usually settles it.",
         ),
         "zh": (
-            "t 检验（p = {p_t:.3g}）与置换检验（p = {p_permutation:.3g}）在 5% 水平上结论不一致。",
+            "t 检验（p = {p_t:.3g}）与置换检验（p = {p_permutation:.3g}）在 5 % 水平上结论不一致。",
             "通常每组再加一次运行即可确定。",
         ),
     },
@@ -208,6 +208,21 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("{metric} differs, but neither direction of it is better.", "Read it as a factor."),
         "zh": ("{metric} 存在差异，但该指标没有优劣方向。", "请将其视为影响因素。"),
     },
+    "test_none": {"en": ("No test", ""), "zh": ("未做检验", "")},
+    "test_welch": {"en": ("Welch's t test", ""), "zh": (" Welch t 检验", "")},
+    "test_paired": {"en": ("Paired t test", ""), "zh": ("配对 t 检验", "")},
+    "test_noise_floor": {"en": ("Test against the noise floor", ""), "zh": ("噪声基底检验", "")},
+    "test_headline_sweep": {
+        "en": ("t test over whole sweeps", ""),
+        "zh": ("整轮扫描的 t 检验", ""),
+    },
+    "test_headline_cells": {"en": ("t test over levels", ""), "zh": ("跨负载档的 t 检验", "")},
+    "test_error_logit": {
+        "en": ("t test of empirical logits", ""),
+        "zh": ("经验 logit 的 t 检验", ""),
+    },
+    "test_interaction": {"en": ("t test of the interaction", ""), "zh": ("交互作用的 t 检验", "")},
+    "test_cards": {"en": ("Welch's t test over cards", ""), "zh": ("按卡的 Welch t 检验", "")},
     "null_none": {
         "en": ("Nothing was tested for {label}.", ""),
         "zh": ("{label} 未做检验。", ""),
@@ -397,7 +412,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "zh": (
             "{n_baseline} 对 {n_candidate} 次运行的秩检验，p 值不可能低于 {p:.3g}。",
-            "在 5% 水平上每组至少需要四次运行。",
+            "在 5 % 水平上每组至少需要四次运行。",
         ),
     },
     "run_variance_zero": {
@@ -475,7 +490,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "",
         ),
         "zh": (
-            "等效：90% 区间 {interval90} 落在 {margin:.0%} 的界值之内（双单侧检验，Schuirmann 1987）。",
+            "等效：90 % 区间 {interval90} 落在 {margin:.0%} 的界值之内（双单侧检验，Schuirmann 1987）。",
             "",
         ),
     },
@@ -485,7 +500,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "",
         ),
         "zh": (
-            "{verdict}：校正后 p 小于 {alpha:.2g} 且区间不含 1，同时 90% 区间 {interval90} 未落在 {margin:.0%} 的界值之内（Welch 1947）。",
+            "{verdict}：校正后 p 小于 {alpha:.2g} 且区间不含 1，同时 90 % 区间 {interval90} 未落在 {margin:.0%} 的界值之内（Welch 1947）。",
             "",
         ),
     },
@@ -495,7 +510,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "",
         ),
         "zh": (
-            "未定：90% 区间 {interval90} 未落在 {margin:.0%} 的界值之内，也未能证明存在差异。",
+            "未定：90 % 区间 {interval90} 未落在 {margin:.0%} 的界值之内，也未能证明存在差异。",
             "",
         ),
     },

@@ -324,7 +324,7 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
             "Use windows of 10 s or more.",
         ),
         "zh": (
-            "窗口仅 {window_s:.1f} 秒，对功率传感器偏短：即使同一张卡也按 5% 增益误差计。",
+            "窗口仅 {window_s:.1f} 秒，对功率传感器偏短：即使同一张卡也按 5 % 增益误差计。",
             "请使用 10 秒以上的窗口。",
         ),
     },
