@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -33,7 +32,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A campaign with its data, one of its comparisons, and what was decided about it."""
+    """A campaign with its data, one of its comparisons, and what was decided about it.
+
+    `summary.frame` is the long frame of run-level numbers (see `summarize`), `verdict` the cells,
+    `health` the runs with their windows, `curves` the fits of both arms and their comparison by
+    workload, `findings` what binds by arm and level, `devices` what the devices of each arm say
+    they are. `spec` is the comparison as the campaign file states it. Made by `open_case`.
+    """
 
     campaign: Campaign
     spec: ComparisonSpec
@@ -56,7 +61,6 @@ def open_campaign(
     store: str | Path | None = None,
     jobs: int = 1,
     cluster: str | None = None,
-    progress: Callable[[Any], None] | None = None,
 ) -> tuple[Measured, Summary]:
     """Read a campaign file and everything it names, and summarise its runs.
 
@@ -70,7 +74,6 @@ def open_campaign(
         store=Path(store) if store else None,
         jobs=jobs,
         cluster=cluster,
-        progress=progress,
     )
     return measured, summarize_measured(measured)
 
@@ -80,8 +83,23 @@ def open_case(
 ) -> Case:
     """Open one comparison of a campaign (the first one without a name).
 
+    Parameters
+    ----------
+    campaign : path
+        The file, or a folder that holds a `campaign.yaml`.
+    comparison : str, optional
+        Its `name` in the file, or `<candidate>-vs-<baseline>` where it has none.
+    store : path, optional
+        Where what was read is kept; else `.gpuverdict/store` beside the campaign file.
+
+    Returns
+    -------
+    Case
+
     Raises
     ------
+    CampaignError
+        When the campaign file is at fault. Unreadable logs are in `measured.lost`, never raised.
     ParameterError
         For a comparison the campaign does not have.
 

@@ -103,13 +103,13 @@ def inspect(
     from gpuverdict.files import ReadOptions
     from gpuverdict.inspection import inspect_paths, inspection_text
 
+    options = ReadOptions(format=format, encoding=encoding, time_zone=time_zone)
     if campaign:
         from gpuverdict.draft import draft_campaign
 
         for path in paths:
-            print(draft_campaign(path))
+            print(draft_campaign(path, options))
         return
-    options = ReadOptions(format=format, encoding=encoding, time_zone=time_zone)
     found = inspect_paths(paths, options)
     if as_json:
         _print_json(found)

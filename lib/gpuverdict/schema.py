@@ -15,7 +15,6 @@ import polars as pl
 from gpuverdict.errors import Caution, SchemaError
 
 __all__ = [
-    "DROP_REASONS",
     "FIGURE_FORMATS",
     "GPU_INVENTORY",
     "GPU_SAMPLES",
@@ -59,13 +58,6 @@ def _c(dtype: Any, unit: str = "", label: str = "", *, nullable: bool = True) ->
 _F, _I, _S = pl.Float64, pl.Int64, pl.String
 
 STATUSES = ("ok", "error", "cancelled", "incomplete", "empty")
-
-DROP_REASONS = (
-    "duplicate_file", "duplicate_record", "impossible_times", "incomplete_last_line", "non_object",
-    "header_repeat", "role_chunk", "usage_event", "ttft_in_gaps", "warmup", "cooldown",
-    "outside_window", "error", "cancelled", "incomplete", "empty", "tpot_undefined",
-    "sampled_away", "aggregate_only",
-)  # fmt: skip
 
 # 17.2 of the format notes. Times are seconds since the run's t0 (its earliest start).
 REQUESTS: dict[str, Column] = {

@@ -104,7 +104,13 @@ def _digits(number: float) -> str:
 class Estimate:
     """A number with its interval, unit and reservations; `None` means that it cannot be known.
 
-    `n` counts what the interval rests on (runs, sweeps, samples): see the maker's docstring.
+    `low` and `high` are the ends of the interval that holds with `confidence`, in the unit of the
+    value. `n` counts what the interval rests on (runs, sweeps, samples): see the maker's docstring.
+
+    Examples
+    --------
+    >>> print(Estimate(value=0.0123, low=0.0119, high=0.0127, confidence=0.95, unit="s", n=5))
+    12.30 ms [11.90, 12.70]
     """
 
     value: float | None

@@ -238,8 +238,32 @@ def test_logs_of_a_folder_called_reports_are_read_and_rendered_reports_are_not(
 
 
 def test_a_folder_without_logs(tmp_path: Path) -> None:
-    with pytest.raises(LogFormatError, match="no readable benchmark log"):
+    with pytest.raises(LogFormatError, match="no benchmark log with a level"):
         draft_campaign(tmp_path)
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(LogFormatError, match="no folder"):
         draft_campaign(tmp_path / "x.json")
+
+
+def test_how_the_files_are_read_stands_in_the_draft(tmp_path: Path) -> None:
+    """A zone or an encoding given to `inspect` was dropped beside `--campaign`."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    rows = [f"{i},ok,{i},{i + 0.1},{i + 0.9},{i + 0.9},8,9,usage,\u4e2d" for i in range(3)]
+    head = ("request_index,status,start_s,first_token_s,last_token_s,end_s,input_tokens,"
+            "output_tokens,output_tokens_source,error")  # fmt: skip
+    (folder / "c4_r1.csv").write_bytes("\n".join([head, *rows, ""]).encode("gb18030"))
+    shutil.copy(H200 / "card-a-bf16" / "nvidia-smi-query.csv.gz", folder)
+    code, _, said = run("inspect", folder, "--campaign")
+    assert (code, len(said.splitlines())) == (2, 1)
+    assert "GB18030" in said
+    encoding = ("--encoding", "gb18030")
+    code, plain, _ = run("inspect", folder, "--campaign", *encoding)
+    assert (code, f"time_zone: {PLACEHOLDER}" in plain) == (0, True)
+    assert "\n    encoding: gb18030\n" in plain
+    told = run("inspect", folder, "--campaign", *encoding, "--time-zone", "Asia/Shanghai")[1]
+    assert "\ntime_zone: Asia/Shanghai\n" in told
+    assert f"time_zone: {PLACEHOLDER}" not in told
+    code, _, said = run("inspect", folder, "--campaign", "--format", "open")
+    assert (code, len(said.splitlines())) == (2, 1)
+    assert "format" in said

@@ -55,7 +55,6 @@ arms:
     engine: sglang
     precision: bf16
     driver: "535"
-    client_tool: vllm
     files: a100-sxm-vllm/c{level}_r{repeat}.json*
   H20:
     gpu: H20 96GB

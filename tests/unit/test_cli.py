@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuverdict import cli
+from gpuverdict.errors import CampaignError
 
 ROOT = Path(__file__).resolve().parents[2]
 H200 = ROOT / "data" / "h200"
@@ -181,9 +183,18 @@ def test_new_writes_a_campaign_that_validates_and_never_overwrites(
     code, out, _ = call(capsys, monkeypatch, "new", tmp_path / "mine")
     assert code == 0
     assert len(out.splitlines()) == 4
-    from gpuverdict.campaign import read_campaign
+    from gpuverdict.campaign import PLACEHOLDER, read_campaign
 
-    assert set(read_campaign(tmp_path / "mine").arms) == {"baseline", "candidate"}
+    file = tmp_path / "mine" / "campaign.yaml"
+    with pytest.raises(CampaignError, match=PLACEHOLDER):
+        read_campaign(file)
+    facts = {"gpu": "H200 SXM", "name": "m", "engine": "vllm", "precision": "bf16",
+             "order": "ABBA"}  # fmt: skip
+    told = re.sub(
+        rf"(\w+): {PLACEHOLDER}", lambda m: f"{m[1]}: {facts.get(m[1], 1)}", file.read_text()
+    )
+    file.write_text(told, encoding="utf-8")
+    assert set(read_campaign(file).arms) == {"baseline", "candidate"}
     code, _, err = call(capsys, monkeypatch, "new", tmp_path / "mine")
     assert code == 2
     assert "campaign.yaml" in err

@@ -55,7 +55,6 @@ def clock_offset(
     trace: Trace,
     *,
     prefill_s: Callable[[np.ndarray], np.ndarray] | None = None,
-    window_s: float | None = None,
 ) -> ClockOffset:
     """Estimate the residual clock offset between request logs and a trace.
 
@@ -68,9 +67,6 @@ def clock_offset(
         Power samples that cover them.
     prefill_s : callable, optional
         Prompt tokens -> expected prefill seconds, such as `PrefillModel.predict`.
-    window_s : float, optional
-        Averaging window of the sensor; else 0.1 s for the instantaneous and 1 s for the averaged
-        column.
 
     Returns
     -------
@@ -100,7 +96,7 @@ def clock_offset(
     seconds, watts, kind = _power(trace, placed, origin)
     if len(seconds) < FEWEST_SAMPLES or np.ptp(watts) == 0:
         return _refused(0.0, 0.0, len(seconds))
-    width = window_s or sensor_window(kind)
+    width = sensor_window(kind)
     lags = np.arange(-SEARCH_S, SEARCH_S + STEP_S / 2, STEP_S)
     activities = [
         (activity_of(run, *_expected(run, prefill_s)), start - origin) for run, start in placed

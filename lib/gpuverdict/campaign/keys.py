@@ -213,7 +213,6 @@ class Arm(_Keys):
     client_version: Label | None = None
     encoding: str | None = None
     client: ClientPlace | None = None
-    client_tool: Label | None = None
     infeasible: tuple[Infeasible, ...] = ()
     quality: Quality | None = None
     cost: CostSpec | None = None
@@ -293,7 +292,7 @@ class NoiseFloor(_Keys):
 
 
 class Campaign(_Keys):
-    """A validated campaign; `root` is its folder, `path` the file.
+    """A validated campaign; `root` is its folder, `path` the file. Made by `read_campaign`.
 
     The arms of `retest` entries are among `arms` once it is read, named `<arm>@<campaign>`.
     """

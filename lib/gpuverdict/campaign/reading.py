@@ -251,7 +251,7 @@ def _check_words(campaign: Campaign) -> None:
             continue
         try:
             ZoneInfo(zone)
-        except Exception:
+        except (KeyError, OSError, ValueError):  # unknown, a folder of zones, no name of a zone
             raise CampaignError(
                 f"{campaign.path.name}: {key}",
                 found=repr(zone),

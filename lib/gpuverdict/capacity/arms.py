@@ -334,7 +334,6 @@ def arm_memory(
     workload: str = "main",
     *,
     device_memory_mib: float | None = None,
-    concurrency: int = 1,
 ) -> MemoryPlan | None:
     """Say how much context and how many requests an arm can hold; None without a model shape.
 
@@ -358,7 +357,6 @@ def arm_memory(
         tensor_parallel=split if spec.gpus % split == 0 and split <= spec.gpus else spec.gpus,
         kv_heads=model.kv_heads if model else None,
         context_tokens=int(context or 2048),
-        concurrency=concurrency,
     )
     return replace(plan, cautions=(*plan.cautions, *_shape_apart(campaign, arm)))
 

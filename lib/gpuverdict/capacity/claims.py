@@ -78,6 +78,7 @@ def weights_of(model: str, precision: str) -> tuple[float | None, bool]:
 
 def make_claim(row: Mapping[str, object], what: str, standing: Standing, reason: Caution,
            value: float | None = None, bound: float | None = None) -> Claim:  # fmt: skip
+    """Make the claim of a row, with how it stands and why."""
     return Claim(
         source=str(row["source"]), section=str(row["section"]), gpu=str(row["gpu"]), claim=what,
         value=value, bound=bound, standing=standing, reason=reason,
@@ -85,5 +86,6 @@ def make_claim(row: Mapping[str, object], what: str, standing: Standing, reason:
 
 
 def number_of(row: Mapping[str, object], name: str) -> float | None:
+    """Return a finite number of a row; None for an empty cell or a text."""
     value = row[name]
     return value if isinstance(value, float) and math.isfinite(value) else None

@@ -213,8 +213,8 @@ def payback_months(extra_purchase: float, saving_per_month: float) -> float | No
     return extra_purchase / saving_per_month if saving_per_month > 0 else None
 
 
-def cards_needed(load: float, per_arm: float | None, gpus: int, *, spare: int = 1) -> int | None:
-    """Return how many GPUs carry a load, with whole arms and a number of spare ones.
+def cards_needed(load: float, per_arm: float | None, gpus: int) -> int | None:
+    """Return how many GPUs carry a load, with whole arms and a spare one (N + 1).
 
     Examples
     --------
@@ -223,4 +223,4 @@ def cards_needed(load: float, per_arm: float | None, gpus: int, *, spare: int = 
     """
     if not per_arm or per_arm <= 0 or load <= 0:
         return None
-    return (math.ceil(load / per_arm - 1e-9) + spare) * gpus
+    return (math.ceil(load / per_arm - 1e-9) + 1) * gpus

@@ -18,7 +18,7 @@ from gpuverdict.capacity.relations import (
     unspread_claims,
 )
 from gpuverdict.errors import LogFormatError
-from gpuverdict.hardware import CatalogueRow, catalogue
+from gpuverdict.hardware import catalogue
 from gpuverdict.hardware.catalogue import name_words
 from gpuverdict.text import caution
 
@@ -80,7 +80,7 @@ def read_published(path: str | Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def limits_of(label: str, rows: Sequence[CatalogueRow] | None = None) -> CardLimits | None:
+def limits_of(label: str) -> CardLimits | None:
     """Return the most a published GPU label can mean; None for an unknown card.
 
     A label such as `A100 80GB` leaves the variant open; the claim gets the better one.
@@ -92,7 +92,7 @@ def limits_of(label: str, rows: Sequence[CatalogueRow] | None = None) -> CardLim
     """
     wanted = name_words(label)
     found = []
-    for row in rows if rows is not None else catalogue():
+    for row in catalogue():
         have = name_words(f"{row.gpu} {row.variant} {row.form_factor}")
         sized = {f"{row.memory_gb:g}gb"} if row.memory_gb else set()
         if wanted and wanted <= have | sized:
@@ -115,25 +115,20 @@ def limits_of(label: str, rows: Sequence[CatalogueRow] | None = None) -> CardLim
     )
 
 
-def check_published(
-    table: pd.DataFrame, cards: Mapping[str, CardLimits | None] | None = None
-) -> list[Claim]:
+def check_published(table: pd.DataFrame) -> list[Claim]:
     """Check every claim of a published table that can be checked.
 
     Parameters
     ----------
     table : DataFrame
         As `read_published` gives it.
-    cards : mapping of label to CardLimits, optional
-        Default: the catalogue, with the better variant where the label leaves it open.
 
     Returns
     -------
     list of Claim
         In the order of the table. No verdict word comes from it: one value a cell is one run.
     """
-    if cards is None:
-        cards = {label: limits_of(label) for label in dict.fromkeys(table["gpu"])}
+    cards = {label: limits_of(label) for label in dict.fromkeys(table["gpu"])}
     claims: list[Claim] = []
     for row in table.to_dict("records"):
         claims += _row_claims(row, cards.get(row["gpu"]))

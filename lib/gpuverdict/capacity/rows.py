@@ -12,6 +12,8 @@ from gpuverdict.errors import ParameterError
 
 __all__ = ["copied_groups", "power_in_watts", "throughput_formula"]
 
+FORMULA_TOLERANCE = 0.01  # published figures are rounded to three digits or so
+
 
 def copied_groups(
     table: pd.DataFrame, group: str, place: Sequence[str], values: Sequence[str]
@@ -59,7 +61,6 @@ def copied_groups(
 
 def throughput_formula(
     throughput: float, *, batch: float, input_tokens: float, output_tokens: float, latency_s: float,
-    tolerance: float = 0.01,
 ) -> str | None:  # fmt: skip
     """Say which formula gives a published throughput; None when none does.
 
@@ -83,18 +84,18 @@ def throughput_formula(
         ("total tokens", batch * total), ("output tokens", batch * output),
         ("total tokens, without the batch", total), ("output tokens, without the batch", output),
     ):  # fmt: skip
-        if abs(throughput / right - 1) <= tolerance:
+        if abs(throughput / right - 1) <= FORMULA_TOLERANCE:
             return name
     return None
 
 
-def power_in_watts(value: float, tdp_w: float, gpus: int = 1) -> tuple[float, str]:
+def power_in_watts(value: float, tdp_w: float) -> tuple[float, str]:
     """Take a power without a unit as watts or milliwatts, whichever the card can draw.
 
     Raises
     ------
     ParameterError
-        When neither lies between 5 W and twice the board power of each GPU.
+        When neither lies between 5 W and twice the board power of the GPU.
 
     Examples
     --------
@@ -104,11 +105,11 @@ def power_in_watts(value: float, tdp_w: float, gpus: int = 1) -> tuple[float, st
     fits = [
         (value * scale, unit)
         for unit, scale in (("W", 1.0), ("mW", 1e-3))
-        if 5.0 * gpus <= value * scale <= 2.0 * tdp_w * gpus
+        if 5.0 <= value * scale <= 2.0 * tdp_w
     ]
     if len(fits) != 1:
         raise ParameterError(
             "power", found=f"{value:g} without a unit",
-            expected=f"5 to {2 * tdp_w:g} W a GPU, in W or mW",
+            expected=f"5 to {2 * tdp_w:g} W, in W or mW",
         )  # fmt: skip
     return fits[0]

@@ -20,6 +20,7 @@ from gpuverdict.units import Estimate
 __all__ = ["SloCapacity", "attainment", "compare_loads", "slo_capacity", "slo_frontier"]
 
 Slo = Mapping[str, Mapping[str, float]]
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,6 @@ def slo_capacity(
     workload: str = "main",
     *,
     infeasible: Sequence[float] = (),
-    confidence: float = 0.95,
 ) -> list[SloCapacity]:
     """Say how much load an arm carries within an SLO, for each kind of load it was run with.
 
@@ -146,16 +146,14 @@ def slo_capacity(
     table = attainment(frame, slo, arm, workload)
     rows = _rows(frame, arm, workload)
     return [
-        _capacity(
-            part, rows[rows["kind"] == kind], arm, workload, str(kind), infeasible, confidence
-        )
+        _capacity(part, rows[rows["kind"] == kind], arm, workload, str(kind), infeasible)
         for kind, part in table.groupby("kind", sort=True)
     ]
 
 
 def _capacity(
     table: pd.DataFrame, rows: pd.DataFrame, arm: str, workload: str, kind: str,
-    infeasible: Sequence[float], confidence: float,
+    infeasible: Sequence[float],
 ) -> SloCapacity:  # fmt: skip
     said: list[Caution] = []
     unknown = sorted(set(table.loc[table["met"].isna(), "part"]))
@@ -177,7 +175,7 @@ def _capacity(
     elif missed is None:
         said.append(caution("slo_open_ended", level=highest))
     loads, limits, bounded = _sweep_loads(table)
-    load, limiting = _load(loads, limits, bounded, confidence)
+    load, limiting = _load(loads, limits, bounded)
     good = rows[(rows["metric"] == "goodput_requests_per_s") & (rows["at"] == highest)]["value"]
     positive = [float(v) for v in good if pd.notna(v) and v > 0]
     return SloCapacity(
@@ -218,7 +216,7 @@ def _sweep_loads(table: pd.DataFrame) -> tuple[list[float], list[str], int]:
 
 
 def _load(
-    loads: Sequence[float], limits: Sequence[str], open_ended: int, confidence: float
+    loads: Sequence[float], limits: Sequence[str], open_ended: int
 ) -> tuple[Estimate, str | None]:
     """Average over sweeps, with a t interval of the logs."""
     if not loads or min(loads) <= 0:
@@ -232,20 +230,18 @@ def _load(
     if len(logs) < 2:
         return Estimate(value=math.exp(mean), n=1, cautions=(caution("single_sweep"),)), limiting
     half = float(
-        t_quantile((1 + confidence) / 2, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
+        t_quantile((1 + CONFIDENCE) / 2, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
     )
     return (
         Estimate(
             value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half),
-            confidence=confidence, n=len(logs),
+            confidence=CONFIDENCE, n=len(logs),
         ),
         limiting,
     )  # fmt: skip
 
 
-def compare_loads(
-    baseline: SloCapacity, candidate: SloCapacity, confidence: float = 0.95
-) -> Estimate:
+def compare_loads(baseline: SloCapacity, candidate: SloCapacity) -> Estimate:
     """Say how many times the baseline's load the candidate carries, with an interval over sweeps.
 
     None with a caution where an arm never meets the SLO, never reaches its limit, or was run with
@@ -271,10 +267,10 @@ def compare_loads(
     test = welch(a, b, guard=False)
     if bool(test.quantised):
         return Estimate(value=math.exp(float(test.effect)), n=n, cautions=(caution("quantised"),))
-    low, high = interval(test, confidence)
+    low, high = interval(test, CONFIDENCE)
     return Estimate(
         value=math.exp(float(test.effect)), low=math.exp(float(low)), high=math.exp(float(high)),
-        confidence=confidence, n=n,
+        confidence=CONFIDENCE, n=n,
     )  # fmt: skip
 
 

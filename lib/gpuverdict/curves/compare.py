@@ -86,6 +86,15 @@ def compare_curves(
     margin : float
         Difference without practical meaning.
 
+    Returns
+    -------
+    CurveComparison
+
+    Raises
+    ------
+    ParameterError
+        For a margin that is no positive fraction, or batch sizes that are not positive numbers.
+
     Notes
     -----
     The log ratio of throughputs at each point is a Welch difference of the sweeps' own curves, at

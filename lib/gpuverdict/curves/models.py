@@ -97,7 +97,6 @@ class ModelFit:
     model: str
     params: Mapping[str, float]
     max_error_ratio: float
-    sum_of_squares: float
     aicc: float | None
     n_levels: int
 
@@ -170,7 +169,6 @@ def fit_model(model: str, batch: Sequence[float], tpot_s: Sequence[float]) -> Mo
         model=model,
         params=dict(zip(declared.names, params, strict=True)),
         max_error_ratio=float(np.max(np.abs(np.expm1(-residual)))),
-        sum_of_squares=squares,
         aicc=aicc,
         n_levels=n,
     )

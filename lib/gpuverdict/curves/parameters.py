@@ -30,6 +30,7 @@ def linear_parameters(
     confidence: float,
     solved: bool,
 ) -> dict[str, Estimate]:
+    """Give alpha, beta and what follows from them, each with its interval over sweeps or cells."""
     n = len(points) if design == "cells" else len(fits)
     alphas, betas = np.array([f[0] for f in fits]), np.array([f[1] for f in fits])
     intervals: dict[str, tuple[float | None, float | None, float | None]] = {}

@@ -61,6 +61,7 @@ Hit = tuple[float, Finding]
 
 
 def finding_of(code: str, s: Situation, **evidence: Any) -> Finding:
+    """Make the finding of a code: its sentences, filled with the evidence."""
     values = {"arm": s.arm, **evidence}
     message, remedy = render(code, values)
     confirm, check = render(f"{code}_proof", values)

@@ -36,17 +36,33 @@ def draft_campaign(folder: str | Path, options: ReadOptions | None = None) -> st
     Every value stands with a comment of the file it was found in. What no log says is
     `PLACEHOLDER`, which `read_campaign` refuses by the key's name until it is filled in.
 
+    Parameters
+    ----------
+    folder : path
+    options : ReadOptions, optional
+        A zone or an encoding the files are read with stands in the draft as well: without it the
+        campaign would read them otherwise.
+
     Raises
     ------
     LogFormatError
         For something that is no folder, or a folder without a readable log.
+    ParameterError
+        For a dialect: the files of a folder may be of several.
     """
-    folder = Path(folder)
+    folder, options = Path(folder), options or ReadOptions()
+    if options.format is not None:
+        raise ParameterError(
+            "format", found=f"{options.format!r} for a whole folder",
+            expected="none: a dialect is stated beside the pattern of its files (`format:`)",
+        )  # fmt: skip
     if not folder.is_dir():
         raise LogFormatError(folder, found="no folder", expected="a folder of logs and traces")
     arms, unread = find_arms(folder, inspect_paths([folder], options)["files"])
     if not arms:
-        raise LogFormatError(folder, found="no readable benchmark log", expected="at least one")
+        first = f" ({unread[0][0]}: {unread[0][1]})" if unread else ""
+        found = f"no benchmark log with a level{first}"
+        raise LogFormatError(folder, found=found, expected="at least one")
     named = {_UNSAFE_NAME.sub("-", name)[:80] or "arm": draft for name, draft in arms.items()}
     zoneless = [path for draft in named.values() for path in draft.zoneless]
     models = _models(named)
@@ -55,11 +71,15 @@ def draft_campaign(folder: str | Path, options: ReadOptions | None = None) -> st
         f"campaign: {_scalar(_UNSAFE_NAME.sub('-', folder.resolve().name) or 'campaign')}",
         _line("title", PLACEHOLDER, sentence("draft_title")),
     ]
-    if zoneless:
+    if options.time_zone is not None:
+        lines.append(_line("time_zone", _scalar(options.time_zone)))
+    elif zoneless:
         lines.append(_line("time_zone", PLACEHOLDER, sentence("draft_zone", path=zoneless[0])))
     lines += [*_model_lines(models), *_workload_lines(named), "arms:"]
     for name, draft in named.items():
         lines += _arm_lines(name, draft, models)
+        if options.encoding is not None:
+            lines.append(_line("encoding", _scalar(options.encoding), indent=4))
     lines += _comparison_lines(named)
     return "\n".join([*lines, *_unread_lines(unread)]) + "\n"
 

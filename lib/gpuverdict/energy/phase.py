@@ -86,6 +86,15 @@ def phase_energy(
     one-second average the rates are averaged over the same second instead. The interval is a
     jackknife over runs and leaves out the gain error of the sensor (about 5 %). It misleads where
     requests the client gave up go on decoding unseen: their joules are charged to the others.
+
+    Examples
+    --------
+    >>> from gpuverdict.recognise import read_run, read_trace
+    >>> runs = read_run("data/h200/card-a-bf16/guidellm-r1.json.gz")
+    >>> trace = read_trace("data/h200/card-a-bf16/nvidia-smi-query.csv.gz", "UTC")
+    >>> joules = phase_energy(runs, trace, idle_w=120.0)
+    >>> [round(joules[f"{what}_energy_j"].value, 1) for what in ("step", "decode_token")]
+    [1.6, 0.1]
     """
     total = _per_output_token(runs, trace)
     idle = idle_w.value if isinstance(idle_w, Estimate) else idle_w

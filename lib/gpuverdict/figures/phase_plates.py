@@ -22,6 +22,7 @@ __all__ = ["batch_over_time", "request_phases", "unloaded_prefill"]
 
 PHASES = ("prefill", "waiting", "decode")
 MOST_REQUESTS = 20_000
+MOST_POINTS = 1200  # of a line; a figure is not wider in pixels
 
 
 def request_phases(case: Case, lang: str = "en", workload: str | None = None) -> Plate:
@@ -169,7 +170,7 @@ def batch_over_time(case: Case, level: float | None = None, lang: str = "en") ->
         batch = phases.batch.select("time_s", "decode_batch").drop_nulls()
         if batch.is_empty():
             continue
-        frames.append(thinned(batch).with_columns(arm=pl.lit(arm)).to_pandas())
+        frames.append(_thinned(batch).with_columns(arm=pl.lit(arm)).to_pandas())
         means.append(
             {"arm": arm, "level": next(iter(run.level.values())), "mean_batch": _time_mean(batch)}
         )
@@ -224,9 +225,9 @@ def opening(run: MeasuredRun) -> Run:
     return Run(info=run.stored.info, requests=rows, gaps=empty(TOKEN_GAPS))
 
 
-def thinned(frame: pl.DataFrame, points: int = 1200) -> pl.DataFrame:
+def _thinned(frame: pl.DataFrame) -> pl.DataFrame:
     """Keep so many rows, evenly: more than a screen has pixels adds bytes and no sight."""
-    return frame.gather_every(max(1, frame.height // points))
+    return frame.gather_every(max(1, frame.height // MOST_POINTS))
 
 
 def _time_mean(batch: pl.DataFrame) -> float:

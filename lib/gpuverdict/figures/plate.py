@@ -74,12 +74,12 @@ class Plate:
     def _repr_html_(self) -> str:
         return _CSS + self.__html__()
 
-    def digest(self, digits: int = 4) -> str:
+    def digest(self) -> str:
         """Print the numbers drawn, rounded: what a check cell compares."""
         if self.frame.empty:
             return f"{self.name}\nnothing drawn: {self.finding}"
         return f"{self.name}\n" + self.frame.to_string(
-            index=False, float_format=lambda v: f"{v:.{digits}g}", na_rep="-"
+            index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"
         )
 
 

@@ -91,7 +91,7 @@ def first_record(data: bytes, name: str, *, recover: bool = False) -> tuple[Any,
         try:
             return orjson.loads(data[start:end]), None
         except orjson.JSONDecodeError:
-            pass
+            pass  # bare NaN or a line that is no document: the tolerant reader decides
     return None, parse_records(data, name, recover=recover)
 
 

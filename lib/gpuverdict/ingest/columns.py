@@ -29,7 +29,7 @@ def floats(values: Iterable[Any], where: str) -> FloatArray:
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        pass
+        pass  # some value is not a number: one by one, so that the error names it
     result = np.empty(len(values))
     for i, value in enumerate(values):
         result[i] = _number(value, where, i)

@@ -75,6 +75,15 @@ def split_phases(
     interference, an upper bound of the queue, within 1 % only when it far exceeds one prefill. The
     split of the two is not in a client's log; where the server states its queue, prefill or decode,
     its numbers stand in `queue_s`, `prefill_s` and `decode_s`, and the two are compared.
+
+    Examples
+    --------
+    >>> from gpuverdict.recognise import read_run
+    >>> phases = split_phases(read_run("data/h200/card-a-bf16/guidellm-r1.json.gz")[0])
+    >>> phases.requests.select("prefill_s", "scheduling_excess_s", "decode_s").width
+    3
+    >>> print(phases.decode_step_s)
+    6.026 ms (step_user_perceived)
     """
     prefill = prefill_reference(run, probes)
     split = split_requests(run.requests, prefill)

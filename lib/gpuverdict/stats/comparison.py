@@ -211,6 +211,7 @@ def check_levels(margin: float, confidence: float) -> None:
 
 def stop(plain: Comparison, *reasons: Caution, verdict: Verdict = "inconclusive",
           modifier: str | None = None) -> Comparison:  # fmt: skip
+    """Give up on a comparison with a word that claims nothing, and say why."""
     extra = (modifier,) if modifier and modifier not in plain.modifiers else ()
     return replace(
         plain,

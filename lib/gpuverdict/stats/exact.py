@@ -81,8 +81,6 @@ class VarianceComponents:
     run: a caution, and no verdict rests on it.
     """
 
-    mean_baseline: float
-    mean_candidate: float
     difference: float
     se_difference: float
     run_variance: float
@@ -157,8 +155,6 @@ def variance_components(
         se = math.sqrt(residual * math.fsum(1 / sum(len(v) for v in runs) for runs in arms))
         said = (caution("run_variance_zero", n_runs=n_runs),)
     return VarianceComponents(
-        mean_baseline=means[0],
-        mean_candidate=means[1],
         difference=means[1] - means[0],
         se_difference=se,
         run_variance=run_variance,

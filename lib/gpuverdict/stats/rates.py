@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from gpuverdict.errors import ParameterError
-from gpuverdict.stats import planning, ttests
+from gpuverdict.stats import ttests
 from gpuverdict.stats.comparison import Comparison, Verdict, check_levels, look_up_metric
 from gpuverdict.text import caution
 from gpuverdict.units import Estimate
@@ -222,25 +222,3 @@ def decided_difference(plain: Comparison) -> Comparison:
         margin=plain.margin,
     )
     return replace(plain, cautions=(*kept, said))
-
-
-def runs_for_rate(
-    rate: float, change: float, issued: int, correlation: float = 0.0, confidence: float = 0.95
-) -> int:
-    """Return the runs per arm that find a change of an error rate with 80 % power.
-
-    Parameters
-    ----------
-    rate, change : float
-        The rate expected and the difference to be found, both as fractions.
-    issued : int
-        Requests of a run.
-    correlation : float
-        Correlation of failures within a run; 0.01 is common.
-    """
-    if not (0 < rate < 1 and 0 < rate + change < 1 and issued > 0):
-        raise ParameterError("rate", found=f"{rate} and {change}", expected="fractions inside 0-1")
-    effect = abs(float(special.logit(rate + change) - special.logit(rate)))
-    # Delta method: variance of a logit with n trials of intra-run correlation rho.
-    variance = (1 + (issued - 1) * correlation) / (issued * rate * (1 - rate))
-    return planning.runs_needed(math.sqrt(variance), math.expm1(effect), confidence=confidence)

@@ -235,7 +235,6 @@ def stability(
     candidate: Sequence[float],
     *,
     limit: float | None = None,
-    better: str = "lower",
     confidence: float = 0.95,
 ) -> Stability:
     """Say which arm is steadier from run to run.
@@ -260,9 +259,7 @@ def stability(
         estimates.append(_spread(np.log(values), confidence))
         sds.append(estimates[-1].value)
     within = [
-        None
-        if limit is None
-        else float(np.mean([(v <= limit) if better == "lower" else (v >= limit) for v in arm]))
+        None if limit is None else float(np.mean([v <= limit for v in arm]))
         for arm in (baseline, candidate)
     ]
     ratio = Estimate(value=None, n=min(len(baseline), len(candidate)))

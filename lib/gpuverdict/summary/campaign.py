@@ -175,9 +175,7 @@ def summarize(run_or_campaign: Run | Campaign | Measured) -> pd.DataFrame:
     return frame[steady | ((frame.window == "whole_run") & ~has_steady)].reset_index(drop=True)
 
 
-def summarize_measured(
-    measured: Measured, *, progress: Callable[[MeasuredRun], None] | None = None
-) -> Summary:
+def summarize_measured(measured: Measured) -> Summary:
     """Compute the summary of every run of a campaign, or find it in the store.
 
     Notes
@@ -208,8 +206,6 @@ def summarize_measured(
             new, fact = _one_run(measured, run, windows[number], alternatives, probes[run.arm])
             records += new
             facts[run.key] = fact
-            if progress:
-                progress(run)
         records += _equal_n(measured, cell, light, windows)
     summary = Summary(frame=_to_pandas(records), facts=facts)
     cache.save(folder, summary.frame, {key: _plain_fact(fact) for key, fact in facts.items()})

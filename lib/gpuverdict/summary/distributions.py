@@ -120,6 +120,7 @@ def statistic_rows(
     quantile_values: pl.Series | None = None,
     quantile_cautions: tuple[Caution, ...] = (),
 ) -> list[Row]:
+    """Give mean, SD, extremes and quantiles of a metric, the quantiles over values of their own."""
     moments = values.drop_nulls().to_numpy()
     tail = moments if quantile_values is None else quantile_values.drop_nulls().to_numpy()
     rows = []

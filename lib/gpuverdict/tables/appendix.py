@@ -54,25 +54,19 @@ def glossary(lang: str = "en") -> Section:
     return Section(name="glossary", markup=markup, text="\n".join(name for name, _ in terms))
 
 
-def provenance(
-    case: Case,
-    lang: str = "en",
-    versions: Mapping[str, str] | None = None,
-    command: str | None = None,
-) -> Section:
+def provenance(case: Case, lang: str = "en") -> Section:
     """Name every input with its hash, the versions, and the command that makes it again."""
     used = _used_inputs(case)
     tools = sorted(
         {_tool(run.stored.info) for arm in arms_of(case) for run in case.measured.runs_of(arm)}
     )
-    command = command or f"gpuverdict report {case.campaign.path.name} --only {case.spec.name}"
     markup = render(
         "provenance.html",
         say=translator(lang),
         inputs=used,
         tools=tools,
-        command=command,
-        versions=dict(versions or _versions()),
+        command=f"gpuverdict report {case.campaign.path.name} --only {case.spec.name}",
+        versions=_versions(),
         campaign=case.campaign.campaign,
         workload=first_workload(case),
     )

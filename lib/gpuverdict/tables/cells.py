@@ -181,6 +181,7 @@ def _cell_row(
 
 
 def p_text(p: float | None) -> str:
+    """Write a p value with two digits, a dash where there is none."""
     if p is None:
         return "–"
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"

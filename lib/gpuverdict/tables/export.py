@@ -129,17 +129,8 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def write_xlsx(
-    case: Case, path: str | Path, extra: Mapping[str, pd.DataFrame] | None = None
-) -> None:
+def write_xlsx(case: Case, path: str | Path) -> None:
     """Write the sheets of a case as a workbook.
-
-    Parameters
-    ----------
-    case : Case
-    path : path
-    extra : mapping, optional
-        Further sheets by name, such as the record sheet.
 
     Notes
     -----
@@ -147,7 +138,7 @@ def write_xlsx(
     text is text whatever it begins with: a label in a log cannot become a formula or a link.
     """
     title = f"{case.verdict.campaign}: {case.verdict.comparison}"
-    write_sheets({**sheets(case), **(extra or {})}, path, title)
+    write_sheets(sheets(case), path, title)
 
 
 def write_sheets(frames: Mapping[str, pd.DataFrame], path: str | Path, title: str) -> None:

@@ -53,8 +53,6 @@ _LACKING = ("no_trace", "not_streamed", "no_gaps_in_log", "prefill_under_load", 
 _REFUSED_TRACE = ("gpu_count", "trace_of_other_gpu", "zone_unknown", "no_clock", "no_overlap",
                   "no_bracket", "gap", "too_few", "implausible")  # fmt: skip
 
-Runs = Sequence[tuple[int, float | None]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellKey:
