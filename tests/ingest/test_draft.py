@@ -154,7 +154,7 @@ def test_a_draft_is_refused_until_it_is_filled_in(tmp_path: Path) -> None:
     assert code == 2
     (line,) = err.strip().splitlines()
     n = draft.count(f": {PLACEHOLDER}   #") - 1
-    assert f"campaign.yaml: title: found the placeholder {PLACEHOLDER} (and {n} more)" in line
+    assert f"campaign.yaml: title: found the placeholder {PLACEHOLDER} (and {n} more: " in line
     told = draft.replace(f"title: {PLACEHOLDER}", "title: x")
     told = told.replace(f"time_zone: {PLACEHOLDER}", "time_zone: UTC")
     (tmp_path / "campaign.yaml").write_text(told, encoding="utf-8")

@@ -15,6 +15,8 @@ from gpuverdict.files import ReadOptions
 __all__ = ["InputFile", "arm_inputs", "natural_key"]
 
 _FIELD = re.compile(r"\{(\w+)\}")
+# So many names show how the files are called.
+MOST_NAMES = 3
 _KNOWN_FIELDS = ("level", "repeat", "rate", "batch", "card")
 
 
@@ -88,9 +90,29 @@ def _nothing(campaign: Campaign, key: str, pattern: str) -> CampaignError:
     return CampaignError(
         f"{campaign.path.name}: {key}",
         found=f"no file that matches {pattern!r}",
-        expected=f"a file under {campaign.root.name or '.'}/",
+        expected=_what_is_there(campaign.root, pattern),
         remedy="correct the pattern or remove it",
     )
+
+
+def _what_is_there(root: Path, pattern: str) -> str:
+    """Name what lies where a pattern points: a person sees the mistake by what is there instead."""
+    if "*" not in pattern and "{" not in pattern and (root / pattern).is_dir():
+        return f"files, not a folder (such as {pattern.rstrip('/')}/*)"
+    folder = PurePosixPath(pattern).parent
+    while folder.name and (re.search(r"[*?{\[]", str(folder)) or not (root / folder).is_dir()):
+        folder = folder.parent
+    place = root / folder
+    shown = "this folder" if folder == PurePosixPath(".") else f"{folder}/"
+    try:
+        names = sorted(p.name + ("/" if p.is_dir() else "") for p in place.iterdir())
+    except OSError:
+        names = []
+    names = sorted((n for n in names if not n.startswith(".")), key=natural_key)
+    if not names:
+        return f"a file; {shown} is empty"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"one of what {shown} holds: {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def _by_workload(campaign: Campaign, arm_name: str, role: str) -> Iterable[tuple[str, InputSpec]]:

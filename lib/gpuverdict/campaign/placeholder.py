@@ -12,6 +12,9 @@ __all__ = ["PLACEHOLDER", "refuse_placeholders"]
 
 PLACEHOLDER = "FILL-IN"
 
+# The line stays readable; the next call names the rest.
+MOST_NAMED = 5
+
 _EXPECTED = {
     "gpu": "words that match one card of the catalogue, such as H200 SXM",
     "gpus": "the number of GPUs",
@@ -44,7 +47,9 @@ def refuse_placeholders(path: Path, raw: Any) -> None:
     if not found:
         return
     first = found[0]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    others = [".".join(place) for place in found[1 : 1 + MOST_NAMED]]
+    rest = ", ..." if len(found) > 1 + MOST_NAMED else ""
+    more = f" (and {len(found) - 1} more: {', '.join(others)}{rest})" if others else ""
     raise CampaignError(
         f"{path.name}: {'.'.join(first)}",
         found=f"the placeholder {PLACEHOLDER}{more}",

@@ -16,6 +16,7 @@ from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 
+from gpuverdict.campaign.faults import no_campaign, phrase, yaml_fault
 from gpuverdict.campaign.keys import OVERRIDES, Arm, Campaign, ComparisonSpec
 from gpuverdict.campaign.placeholder import refuse_placeholders
 from gpuverdict.campaign.retest import with_earlier_arms
@@ -76,6 +77,9 @@ def read_campaign(path: str | Path) -> Campaign:
         raise CampaignError(
             path, found="no mapping at the top", expected="keys such as `campaign:`"
         )
+    # Keys of a campaign may be mistyped; a file without any of the three is something else.
+    if not {"arms", "campaign", "comparisons"} & {*raw}:
+        raise no_campaign(path, raw)
     refuse_placeholders(path, raw)
     for reserved in ("root", "path", "read_from"):
         if reserved in raw:
@@ -118,16 +122,7 @@ def _load(path: Path) -> Any:
     try:
         value = reader.load(text)
     except YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        reason = getattr(problem, "problem", None) or str(problem).splitlines()[0]
-        line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") else ""
-        # The mistake people make here: YAML reads the braces of a bare pattern in a list.
-        quoted = 'put a pattern with {level} in quotes: ["c{level}.json"]'
-        remedy = quoted if re.search(r"\[.*\{\w+\}", line) else ""
-        raise CampaignError(
-            where, found=str(reason), expected="valid YAML 1.2", remedy=remedy
-        ) from None
+        raise yaml_fault(path, text, problem) from None
     except (RecursionError, ValueError) as problem:
         raise CampaignError(path, found=f"YAML that cannot be read ({problem})") from None
     _count_nodes(path, value)
@@ -167,12 +162,7 @@ def _explain(path: Path, raw: dict[str, Any], problem: ValidationError) -> Campa
         return CampaignError(where, found="nothing", expected="this key", remedy="add it")
     found = repr(error.get("input"))
     return CampaignError(where, found=found if len(found) < 80 else found[:77] + "...",
-                         expected=_phrase(error["msg"]))  # fmt: skip
-
-
-def _phrase(message: str) -> str:
-    message = message.removeprefix("Value error, ").removeprefix("Input should be ")
-    return message.split(", unable to parse")[0]
+                         expected=phrase(error["msg"]))  # fmt: skip
 
 
 def _is_branch(part: Any) -> bool:

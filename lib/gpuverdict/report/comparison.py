@@ -123,6 +123,14 @@ def _fill(work: Path, task: Task, kernels: Kernels | None) -> dict[str, Any]:
     return verdicts
 
 
+def _refusal(cell: Mapping[str, Any]) -> str:
+    """Say why nothing was compared; a dash alone sends a reader to the report."""
+    said = [c for c in cell["cautions"] if c["code"] != "not_measured"]
+    if cell["verdict"] != "not comparable" or not said:
+        return ""
+    return f" ({said[0]['message'].rstrip('.')})"
+
+
 def verdict_lines(verdicts: Mapping[str, Any]) -> list[str]:
     """Return the headline of a `verdicts.json` as lines for a terminal."""
     from gpuverdict.schema import METRICS
@@ -137,6 +145,7 @@ def verdict_lines(verdicts: Mapping[str, Any]) -> list[str]:
             f"{verdicts['comparison']}: {METRICS[cell['metric']].label}{statistic}: "
             f"{cell['verdict']} {ratio}"
             + ("" if cell["p_adjusted"] is None else f", p {cell['p_adjusted']:.2g}")
+            + _refusal(cell)
         )
     return lines
 
