@@ -39,9 +39,19 @@ def written(folder: Path, old: str = "", new: str = "") -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("    precision: bf16\n    files: logs/a", "\tprecision: bf16\n    files: logs/a", 7, "tabs"),
+        (
+            "    precision: bf16\n    files: logs/a",
+            "\tprecision: bf16\n    files: logs/a",
+            7,
+            "tabs",
+        ),
         ("\narms:\n", "\narms\n", 5, "colon"),
-        ("precision: bf16\n    files: logs/b", "precision: bf16: x\n    files: logs/b", 11, "quotes"),
+        (
+            "precision: bf16\n    files: logs/b",
+            "precision: bf16: x\n    files: logs/b",
+            11,
+            "quotes",
+        ),
         ("files: logs/a/c{level}_r{repeat}.json*", "files: [logs/a/c{level}.json]", 8, "quotes"),
     ],
 )
@@ -60,7 +70,7 @@ def test_yaml_that_is_none_says_what_to_do(
 def test_a_log_is_no_campaign(tmp_path: Path) -> None:
     path = tmp_path / "c4_r1.json"
     path.write_text(json.dumps({"date": "x", "ttfts": [1], "model_id": "m"}), "utf-8")
-    with pytest.raises(CampaignError, match="'date', 'ttfts', 'model_id' and no `arms:`.*inspect"):
+    with pytest.raises(CampaignError, match=r"'date', 'ttfts', 'model_id' and no `arms:`.*inspect"):
         read_campaign(path)
     with pytest.raises(CampaignError, match="unknown key 'arm', expected 'arms'"):
         read_campaign(written(tmp_path, "arms:", "arm:"))

@@ -99,7 +99,7 @@ def test_the_cost_of_more_runs_is_that_of_both_arms(bare: Case) -> None:
 
 def test_a_terminal_line_holds_the_p_its_word_rests_on() -> None:
     cell = {"metric": "tpot_s", "statistic": "p50", "ratio": 0.968, "low": 0.937, "high": 0.999,
-            "verdict": "inconclusive", "p_adjusted": 0.0952}  # fmt: skip
+            "verdict": "inconclusive", "p_adjusted": 0.0952, "cautions": []}  # fmt: skip
     refused = {**cell, "ratio": None, "low": None, "high": None, "p_adjusted": None}
     lines = verdict_lines({"comparison": "cards", "headline": [cell, refused]})
     assert lines[0] == "cards: TPOT p50: inconclusive 0.968 [0.937, 0.999], p 0.095"
