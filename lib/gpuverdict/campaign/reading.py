@@ -90,7 +90,7 @@ def read_campaign(path: str | Path) -> Campaign:
     try:
         campaign = Campaign.model_validate({**raw, **place})
     except ValidationError as problem:
-        raise _explain(path, raw, problem) from None
+        raise _explain(path, problem) from None
     _check_names(campaign)
     _check_words(campaign)
     pairs = _pairs(campaign)
@@ -144,7 +144,7 @@ def _count_nodes(path: Path, value: Any) -> None:
             stack.extend(item)
 
 
-def _explain(path: Path, raw: dict[str, Any], problem: ValidationError) -> CampaignError:
+def _explain(path: Path, problem: ValidationError) -> CampaignError:
     errors = problem.errors()
     # An unknown key explains more than what follows from it.
     error = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])

@@ -144,7 +144,7 @@ def compare_designs(
     _apply_overrides(spec, found)
     same_start = any(_shares_start(f) for f in facts)
     _circumstances(measured, spec, facts, same_start, found)
-    cards = (_n_cards(facts[0], arms[0]), _n_cards(facts[1], arms[1]))
+    cards = (_n_cards(facts[0]), _n_cards(facts[1]))
     scope: Scope = "cards"
     if found.differing:
         scope = "systems"
@@ -402,7 +402,7 @@ def _shares_start(facts: Sequence[RunFacts]) -> bool:
     return len(set(starts)) < len(starts)
 
 
-def _n_cards(facts: Sequence[RunFacts], arm: Arm) -> int:
+def _n_cards(facts: Sequence[RunFacts]) -> int:
     """Cards (or groups of them) that the runs of an arm are known to be on."""
     known = {f.run.card for f in facts if f.run.card is not None}
     return max(1, len(known))

@@ -11,7 +11,6 @@ import polars as pl
 
 from gpuverdict.errors import Caution
 from gpuverdict.schema import Run
-from gpuverdict.steady import Window
 from gpuverdict.text import caution
 
 __all__ = ["MIN_TPOT_TOKENS", "Row", "distribution_rows", "statistic_rows"]
@@ -40,7 +39,7 @@ class Row:
     cautions: tuple[Caution, ...] = ()
 
 
-def distribution_rows(ok: pl.DataFrame, sent: pl.DataFrame, run: Run, window: Window) -> list[Row]:
+def distribution_rows(ok: pl.DataFrame, sent: pl.DataFrame, run: Run) -> list[Row]:
     """Compute the rows of the metrics that have one value a request or gap.
 
     Parameters

@@ -57,7 +57,7 @@ def run_rows(
     ok = sent.filter(pl.col("status") == "ok").sort("request_index")
     if skip_first:
         ok = ok.filter(pl.col("request_index") >= _nth_index(sent, skip_first))
-    rows = distribution_rows(ok, sent, run, window)
+    rows = distribution_rows(ok, sent, run)
     rows += _rates(run, window, sent, gpus)
     rows += _unloaded(run, ok)
     rows += load_rows(run, window, sent)

@@ -26,7 +26,7 @@ def _known(value: float | None, unit: str, lang: str) -> str:
     return spoken(lang, "word_not_measured") if value is None else format_value(value, unit)
 
 
-def _ranged(value: Estimate | None, scale: float, digits: str, lang: str) -> str:
+def _ranged(value: Estimate | None, scale: float, digits: str) -> str:
     """Print an estimate in another unit; an end that is open stays open."""
     if value is None or value.value is None:
         return "–"
@@ -102,7 +102,7 @@ def growth_table(case: Case, lang: str = "en") -> Section:
             never = "–"
             if leak.alarm is not None and leak.requests_until_full is None:
                 never = spoken(lang, "growth_never")
-            rate = _ranged(leak.growth_mib_per_1000_requests, 1.0, ",.3g", lang)
+            rate = _ranged(leak.growth_mib_per_1000_requests, 1.0, ",.3g")
             rows.append(
                 [
                     arm,
@@ -111,10 +111,10 @@ def growth_table(case: Case, lang: str = "en") -> Section:
                     rate if rate == "–" else f"{rate} MiB",
                     never
                     if leak.requests_until_full is None
-                    else _ranged(leak.requests_until_full, 1.0, ",.0f", lang),
+                    else _ranged(leak.requests_until_full, 1.0, ",.0f"),
                     never
                     if leak.seconds_until_full is None
-                    else _ranged(leak.seconds_until_full, 1 / SECONDS_AN_HOUR, ",.3g", lang),
+                    else _ranged(leak.seconds_until_full, 1 / SECONDS_AN_HOUR, ",.3g"),
                     spoken(lang, word),
                 ]
             )

@@ -132,7 +132,7 @@ def _decisions(scene: _Campaign, arms: Sequence[str], lang: str) -> list[dict[st
                     "model": model,
                     "workload": workload if several else "",
                     "lengths": lengths,
-                    "slo": slo_text(scene, workload, lang),
+                    "slo": slo_text(scene, workload),
                     "cells": cells,
                 }
             )

@@ -282,7 +282,7 @@ def _row(
         cell = next(
             (f[0] for f in found if f[0] is not None and f[0].verdict == "not comparable"), None
         )
-        return _empty(case, lang, group, code, wanted, cell, choices[0][2])
+        return _empty(lang, group, code, wanted, cell, choices[0][2])
     cell, metric, statistic, level, why = chosen
     assert cell is not None
     note = spoken(lang, why, wanted=wanted) if why else ""
@@ -304,7 +304,7 @@ def _value(value: float | None, metric: str, like: float | None = None) -> str:
 
 
 def _empty(
-    case: Case, lang: str, group: str, code: str, label: str, cell: Cell | None, level: Level | None
+    lang: str, group: str, code: str, label: str, cell: Cell | None, level: Level | None
 ) -> FixedRow:
     note = spoken(lang, f"{code}_missing")
     word = "not measured"
@@ -392,7 +392,7 @@ def _capacity_row(case: Case, lang: str, workload: str) -> FixedRow:
     )
 
 
-def slo_text(case: Scene, workload: str, lang: str = "en") -> str:
+def slo_text(case: Scene, workload: str) -> str:
     """Write an SLO as one line: `TTFT p95 ≤ 500 ms`."""
     parts = []
     for metric, limits in case.campaign.slo_of(workload).items():

@@ -73,7 +73,7 @@ def first_screen(case: Case, chart: Any = None, lang: str = "en") -> Section:
         baseline=baseline,
         candidate=candidate,
         level_note=spoken(
-            lang, why, level=level_name(level, lang), slo=slo_text(case, first_workload(case), lang)
+            lang, why, level=level_name(level, lang), slo=slo_text(case, first_workload(case))
         ),
         chart=chart,
         actions=opening.next_actions(case, lang),

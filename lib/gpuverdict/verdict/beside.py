@@ -26,9 +26,7 @@ _STABLE = (("ttft_s", "p95"), ("ttft_s", "p99"), ("tpot_s", "p95"), ("tpot_s", "
 _FACTORS = ("precision", "engine", "kv_dtype", "kernels", "model", "gpus", "tensor_parallel")
 
 
-def stability_section(
-    measured: Measured, spec: ComparisonSpec, cells: Sequence[Cell]
-) -> list[dict[str, Any]]:
+def stability_section(measured: Measured, cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Say how much the tails of each arm move from run to run, and which share keeps the SLO.
 
     Returns

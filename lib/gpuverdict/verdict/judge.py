@@ -132,7 +132,7 @@ def judge(
     cells = [with_tipping_point(c, comparability) for c in cells]
     headline = [with_tipping_point(c, comparability) for c in headline]
     sections: dict[str, Any] = {
-        "stability": stability_section(measured, spec, cells),
+        "stability": stability_section(measured, cells),
         "factorial": factorial_section(measured, summary, spec),
     }
     if comparability.scope == "systems" and not alone:
