@@ -16,6 +16,7 @@ from gpuverdict.text import LANGUAGES, SENTENCES, render, sentence
 # Chinese sentences need no blank between them; only Chinese readers need the notice on fonts.
 ONE_SIDED = {"sentence_joint", "figure_font_notice"}
 
+ROOT = Path(__file__).resolve().parents[2]
 ASKS = {"sentence", "caution"}
 CHINESE = re.compile(r"[一-鿿]")
 
@@ -86,3 +87,37 @@ def test_unknown_codes_and_languages_are_refused() -> None:
         sentence("empty_value", "fr", name="x")
     with pytest.raises(ParameterError, match="name"):
         sentence("empty_value")
+
+
+# The words of a first screen by phase and verdict, `{kind}_{word}` in `opening`.
+_CLAUSES = re.compile(
+    r"(prefill|decode|throughput|also)_"
+    r"(faster|slower|equivalent|inconclusive|not_comparable|single_run)"
+)
+
+
+def test_every_sentence_is_asked_for() -> None:
+    """A sentence that no code, template or notebook names, or can build, is dead."""
+    root = Path(gpuverdict.__file__).parent
+    text = "".join(p.read_text("utf-8") for p in sorted((root / "templates").rglob("*.*")))
+    text += "".join(p.read_text("utf-8") for p in sorted((ROOT / "notebooks").glob("*.ipynb")))
+    built = [re.compile(re.escape(head) + r"\w+") for head in re.findall(r"'(\w+_)' ~", text)]
+    for path in sorted(root.rglob("*.py")):
+        if path.parent.name == "text":
+            continue
+        text += path.read_text("utf-8")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [p.value if isinstance(p, ast.Constant) else None for p in node.values]
+                if any(p is not None and re.fullmatch(r"\w*[a-z]\w*", str(p)) for p in parts):
+                    pattern = "".join(".+" if p is None else re.escape(str(p)) for p in parts)
+                    built.append(re.compile(pattern))
+    named = set(re.findall(r"\w+", text))
+    dead = [
+        code
+        for code in SENTENCES
+        if code not in named
+        and not _CLAUSES.fullmatch(code)
+        and not any(pattern.fullmatch(code) for pattern in built)
+    ]
+    assert dead == []

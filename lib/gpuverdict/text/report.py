@@ -71,7 +71,6 @@ _MODIFIERS = {
 }
 
 _TOP = {
-    "device_declared": _both("{name} (declared, not verified)", "{name}（自报，未核实）"),
     "title_two": _both(
         "{candidate}: {b} against {baseline}: {a}", "{candidate}：{b} 对比 {baseline}：{a}"
     ),
