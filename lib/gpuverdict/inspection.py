@@ -234,11 +234,15 @@ def _file_lines(row: Mapping[str, Any], lang: str) -> list[str]:
         lines.extend(_caution_lines(run["cautions"]))
     if row.get("kind") == "inventory":
         named = _printable(", ".join(row.get("names", ())))
-        lines.append(sentence("inspect_inventory", lang, gpus=len(row["gpus"]), names=named))
+        # A topology names links, no card.
+        if row["gpus"]:
+            lines.append(sentence("inspect_inventory", lang, gpus=len(row["gpus"]), names=named))
     elif "kind" in row:
         gpus, span = len(row.get("gpus", ())), row.get("span_s") or 0.0
         samples = row.get("samples", 0)
-        lines.append(sentence("inspect_trace", lang, samples=samples, gpus=gpus, span_s=span))
+        # Records of a server or a host hold no GPU, and without times no span.
+        code = "inspect_trace" if gpus else "inspect_records"
+        lines.append(sentence(code, lang, samples=samples, gpus=gpus, span_s=span))
         lines.extend(_caution_lines(row.get("cautions", ())))
     return lines
 

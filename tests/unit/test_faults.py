@@ -9,6 +9,7 @@ import pytest
 
 from gpuverdict.campaign import arm_inputs, read_campaign
 from gpuverdict.errors import CampaignError
+from gpuverdict.inspection import inspect_paths, inspection_text
 from gpuverdict.report.comparison import verdict_lines
 
 TEXT = """\
@@ -96,6 +97,14 @@ def test_a_pattern_that_finds_nothing_says_what_is_there(tmp_path: Path) -> None
     assert "logs/ holds: a/" in said("logs/a/", "logs/aa/")
     folder = said("logs/a/c{level}_r{repeat}.json*", "logs/a")
     assert "files, not a folder (such as logs/a/*)" in folder
+
+
+def test_what_holds_no_gpu_is_not_counted_in_gpus() -> None:
+    starts = Path(__file__).resolve().parents[2] / "data" / "h200" / "starts"
+    paths = [starts / "layers32-r1.server_requests.jsonl.gz", starts / "nvidia-smi-topo.txt"]
+    said = inspection_text(inspect_paths(paths))
+    assert "256 records" in said
+    assert "GPUs" not in said
 
 
 def test_a_terminal_says_why_nothing_was_compared() -> None:

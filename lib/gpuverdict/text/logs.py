@@ -481,6 +481,10 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("  {samples} samples, {gpus} GPUs, {span_s:.1f} s", ""),
         "zh": ("  {samples} 个采样，{gpus} 张 GPU，时长 {span_s:.1f} s", ""),
     },
+    "inspect_records": {
+        "en": ("  {samples} records", ""),
+        "zh": ("  {samples} 条记录", ""),
+    },
     "inspect_inventory": {
         "en": ("  {gpus} GPUs: {names}", ""),
         "zh": ("  {gpus} 张 GPU：{names}", ""),
