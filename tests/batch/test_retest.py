@@ -85,6 +85,27 @@ def test_what_cannot_be_retested_is_said_in_one_line(
     assert "\n" not in str(problem.value)
 
 
+def test_what_an_earlier_campaign_retests_itself_is_not_followed(tmp_path: Path) -> None:
+    oldest = month(tmp_path / "march", "march")
+    middle = again(tmp_path / "may", ["../march"])
+    path = again(tmp_path / "now", ["../may", "../march"])
+    for campaign, name, others in ((middle, "may", ["../now"]), (oldest, "march", ["../gone"])):
+        content = json.loads(campaign.read_text())
+        content["campaign"], content["retest"] = name, [{"arm": "card", "earlier": others}]
+        campaign.write_text(json.dumps(content))
+    found = read_campaign(path)
+    assert list(found.arms) == ["card", "card@may", "card@march"]
+    # Each file once, by whichever way it was reached.
+    assert len({p.resolve() for p in found.read_from}) == len(found.read_from) == 3
+
+
+def test_a_slip_in_an_earlier_campaign_is_looked_for_there(tmp_path: Path) -> None:
+    march = month(tmp_path / "march", "march")
+    march.write_text(json.dumps(json.loads(march.read_text()) | {"slo": 3}))
+    with pytest.raises(CampaignError, match=r"^\.\./march: campaign\.yaml: slo: found 3"):
+        read_campaign(again(tmp_path / "now", ["../march"]))
+
+
 def test_the_earlier_campaign_file_counts_for_the_report(tmp_path: Path) -> None:
     march = month(tmp_path / "march", "march")
     path = again(tmp_path / "now", ["../march"])

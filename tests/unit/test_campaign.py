@@ -199,6 +199,20 @@ MISTAKES: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["no mapping"]),
     "broken YAML": ("campaign: [1, 2\narms: {", [":2", "YAML"]),
     "tab": ("campaign: c\n\tmodel: x\n", [":2", "YAML"]),
+    "a mapping for a list": (
+        BASE + "infeasible: {arm: a, level: 64}\n", ["infeasible", "a list, each entry"]),
+    "a word for a mapping": (BASE + "infeasible: [a]\n", ["infeasible.0", "a mapping of"]),
+    "an empty list": (
+        BASE + "retest: [{arm: a, earlier: []}]\n", ["retest.0.earlier", "at least 1"]),
+    "text for the level of logs": (
+        BASE.replace('"a/c{level}_r{repeat}.json"', "{files: a/x.json, level: x}"),
+        ["arms.a.files.level", "'x'", "number"]),
+    "a mapping for the level of logs": (
+        BASE.replace('"a/c{level}_r{repeat}.json"', "{files: a/x.json, level: {rate: 1}}"),
+        ["arms.a.files.level", "'rate'", "number"]),
+    "level stated and in the pattern": (
+        BASE.replace('"a/c{level}_r{repeat}.json"', "{files: 'a/c{rate}.json', level: 8}"),
+        ["arms.a.files", "not both"]),
     "one key twice": (BASE + "campaign: d\n", ["YAML", "duplicate"]),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,8 +69,26 @@ class InputSpec(_Keys):
     trace_start: str | None = Field(None, description="ISO start of a time-less trace")
     stages: tuple[int, ...] = Field((), description="requests a stage, inference-perf")
 
+    @model_validator(mode="after")
+    def _one_level(self) -> InputSpec:
+        named = any(re.search(r"\{(level|rate|batch)\}", pattern) for pattern in self.files)
+        if self.level is not None and named:
+            raise ValueError("`level:`, or `{level}` in the pattern, not both")
+        return self
 
-Inputs = InputSpec | StringList | dict[str, InputSpec | StringList]
+
+def _by_workload(value: Any) -> Any:
+    # Else a slip in a mapping with `files:` would be explained as a workload of that name.
+    if isinstance(value, dict) and "files" in value:
+        raise ValueError("patterns by workload")
+    return value
+
+
+Inputs = (
+    InputSpec
+    | StringList
+    | Annotated[dict[str, InputSpec | StringList], BeforeValidator(_by_workload)]
+)
 
 
 class ModelSpec(_Keys):
@@ -269,7 +288,7 @@ class Retest(_Keys):
     """One arm against itself in earlier campaigns."""
 
     arm: str = Field(description="an arm of this campaign; the earlier ones have it by this name")
-    earlier: StringList = Field(description="their campaign files, oldest first")
+    earlier: StringList = Field(min_length=1, description="their campaign files, oldest first")
     treatment: StringList = Field((), description="what was changed since, if that is the question")
 
 

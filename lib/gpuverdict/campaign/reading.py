@@ -69,7 +69,17 @@ def read_campaign(path: str | Path) -> Campaign:
     >>> sorted(read_campaign("data/h200/campaign.yaml").arms)[:2]
     ['card-a', 'card-b']
     """
-    path = Path(path)
+    campaign = _read_alone(Path(path))
+    if not campaign.retest:
+        return campaign
+    # What an earlier campaign was itself held against is not asked here.
+    campaign, again = with_earlier_arms(campaign, _read_alone)
+    pairs = _named(campaign, [*campaign.comparisons, *again])
+    return campaign.model_copy(update={"comparisons": tuple(pairs)})
+
+
+def _read_alone(path: Path) -> Campaign:
+    """Read a campaign file without the earlier campaigns it names."""
     if path.is_dir():
         path = path / "campaign.yaml"
     raw = _load(path)
@@ -93,11 +103,7 @@ def read_campaign(path: str | Path) -> Campaign:
         raise _explain(path, problem) from None
     _check_names(campaign)
     _check_words(campaign)
-    pairs = _pairs(campaign)
-    if campaign.retest:
-        campaign, again = with_earlier_arms(campaign, read_campaign)
-        pairs = _named(campaign, [*pairs, *again])
-    return campaign.model_copy(update={"comparisons": tuple(pairs)})
+    return campaign.model_copy(update={"comparisons": tuple(_pairs(campaign))})
 
 
 def _load(path: Path) -> Any:

@@ -77,7 +77,7 @@ def with_earlier_arms(
             if path.resolve() == campaign.path.resolve():
                 raise CampaignError(f"{key}.earlier", found="this campaign itself",
                                     expected="an earlier one")  # fmt: skip
-            earlier = read(path)
+            earlier = _read(read, path, text)
             _known_arm(earlier, entry.arm, f"{key}.arm in {text}")
             _same_workloads(campaign, earlier, f"{key}.earlier")
             name = earlier_name(entry.arm, earlier.campaign)
@@ -102,6 +102,18 @@ def with_earlier_arms(
         "arms": arms, "models": models, "read_from": tuple(sources), "simulated": simulated,
     }  # fmt: skip
     return campaign.model_copy(update=update), specs
+
+
+def _read(read: Callable[[Path], Campaign], path: Path, text: str) -> Campaign:
+    """Read an earlier campaign; what is wrong in it is not to be looked for in this one."""
+    try:
+        return read(path)
+    except CampaignError as problem:
+        inside = problem.where.startswith(f"{path.name}:")
+        raise CampaignError(
+            f"{text}: {problem.where}" if inside else problem.where, found=problem.found,
+            expected=problem.expected, remedy=problem.remedy,
+        ) from None  # fmt: skip
 
 
 def _comparison(entry: Retest, name: str) -> ComparisonSpec:

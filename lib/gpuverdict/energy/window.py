@@ -198,7 +198,10 @@ def _by_gpu(trace: Trace) -> dict[str, pl.DataFrame]:
     parts = trace.samples.with_columns(who.alias("_who")).partition_by(
         "_who", as_dict=True, maintain_order=True
     )
-    return {str(key[0]): frame.drop_nulls("time_epoch_s") for key, frame in parts.items()}
+    return {
+        str(key[0]): frame.drop_nulls("time_epoch_s").sort("time_epoch_s", maintain_order=True)
+        for key, frame in parts.items()
+    }
 
 
 def _energy_of(gpu: str, frame: pl.DataFrame, start_s: float, end_s: float) -> _Part:
