@@ -410,6 +410,9 @@ def test_sections_are_strict_json_and_only_one_arm_is_said():
     assert curves["main"]["concurrency"]["ratio"]["at"][-1] == pytest.approx(16)
     assert capacity["main"]["statement"]["code"] == "only_one_arm_runs"
     assert "Only a runs 64" in capacity["main"]["statement"]["message"]
+    # 128 was run by nobody: that b cannot run it says nothing of a.
+    neither = campaign(infeasible=[{"arm": "b", "level": 128}])
+    assert capacity_section(FRAME, neither, "a", "b")["main"]["statement"] is None
     shuffled = frame.sample(frac=1, random_state=1)
     assert plain(curves_section(shuffled, facts, "a", "b")) == curves
     assert plain(capacity_section(shuffled, facts, "a", "b")) == capacity

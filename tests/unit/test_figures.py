@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,7 @@ import pytest
 from matplotlib import font_manager
 from tests.campaigns import two_arms
 
-from gpuverdict import figures
+from gpuverdict import compare_curves, figures, fit_curve
 from gpuverdict.case import Case
 from gpuverdict.errors import ParameterError
 from gpuverdict.figures import Plate, style
@@ -59,6 +60,32 @@ def test_every_run_is_a_point(case: Case) -> None:
     assert points(figures.trade_off(case)) == 12
     assert points(figures.run_values(case, "tpot_s", "p50")) == 12
     assert len(figures.windows(case).frame) == 12
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        # Times of b over those of a at 1, 4, 16, 64: where they meet is known by hand.
+        ({"a": (5e-3, 3e-4), "b": (7e-3, 2e-4)}, "The curves cross at 20 [20, 20]."),
+        ({"a": (5e-3, 3e-4), "b": (4e-3, 2e-4)}, "No crossover in the measured range, 1 to 64."),
+        ({"a": (5e-3, None), "b": (7e-3, 2e-4)}, "cross between the levels 4 and 16."),
+    ],
+)
+def test_where_curves_cross_is_said_as_far_as_it_is_known(
+    case: Case, lines: dict[str, tuple[float, float | None]], said: str
+) -> None:
+    streams = [1.0, 4.0, 16.0, 64.0]
+    fits = {}
+    for arm, (alpha, beta) in lines.items():
+        # A wall at 16 streams is no line: such a curve is interpolated.
+        step = [alpha + (beta * b if beta else 8e-3 * (b >= 16)) for b in streams]
+        fits[arm] = fit_curve(
+            streams * 3, [t * (1 + 1e-6 * k) for k in range(3) for t in step],
+            [k for k in range(3) for _ in streams],
+        )  # fmt: skip
+    both = compare_curves(fits["a"], fits["b"], streams)
+    made = replace(case, curves={"main": (fits["a"], fits["b"], both)})
+    assert figures.curve_ratio(made).finding.endswith(said)
 
 
 def test_numbers_drawn_are_those_of_the_summary(case: Case) -> None:

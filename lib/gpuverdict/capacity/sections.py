@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -122,7 +124,10 @@ def capacity_section(
                 for b in carried["candidate"]
                 if a.kind == b.kind
             ],
-            "statement": _only_one(arms, baseline, candidate),
+            "statement": _only_one(
+                {arm: arm_infeasible(campaign, arm, workload) for arm in (baseline, candidate)},
+                {arm: _levels_run(frame, arm, workload) for arm in (baseline, candidate)},
+            ),
         }
     return section
 
@@ -154,14 +159,24 @@ def _roofline_entry(level: Mapping[str, float], line: Roofline) -> dict[str, Any
     }  # fmt: skip
 
 
-def _only_one(arms: Mapping[str, Any], baseline: str, candidate: str) -> Caution | None:
-    """Say when only one arm can run the higher levels: an answer of its own."""
-    first = {
-        role: min(arms[role]["infeasible"], default=math.inf) for role in ("baseline", "candidate")
-    }
-    if first["baseline"] == first["candidate"]:
+def _levels_run(frame: pd.DataFrame, arm: str, workload: str) -> set[float]:
+    """Levels at which an arm has numbers of its own."""
+    own = frame[(frame["arm"] == arm) & (frame["workload"] == workload) & frame["value"].notna()]
+    texts = own["level"].dropna().unique()
+    return {float(value) for text in texts for value in json.loads(text).values()}
+
+
+def _only_one(
+    infeasible: Mapping[str, list[float]], ran: Mapping[str, set[float]]
+) -> Caution | None:
+    """Say the lowest level that one arm cannot run and the other did: an answer of its own."""
+    found = [
+        (level, other, short)
+        for short, other in itertools.permutations(infeasible)
+        for level in infeasible[short]
+        if level in ran[other] and level not in infeasible[other]
+    ]
+    if not found:
         return None
-    short, other = (
-        (baseline, candidate) if first["baseline"] < first["candidate"] else (candidate, baseline)
-    )
-    return caution("only_one_arm_runs", arm=other, other=short, level=min(first.values()))
+    level, other, short = min(found)
+    return caution("only_one_arm_runs", arm=other, other=short, level=level)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gpuverdict.case import Case
+from gpuverdict.curves import CurveComparison
 from gpuverdict.figures.draw_series import draw_band, draw_points_and_lines
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.plates import main_workload, notice
@@ -147,16 +148,15 @@ def curve_ratio(case: Case, lang: str = "en", workload: str | None = None) -> Pl
     finding = sentence("ratio_none", lang)
     if len(known):
         first, last = known.iloc[0], known.iloc[-1]
-        code = "ratio_finding_cross" if crossing is not None else "ratio_finding"
         finding = sentence(
-            code,
+            "ratio_finding",
             lang,
             low=f"{first.x:.3g}",
             high=f"{last.x:.3g}",
             first=f"{first.ratio:.2f}",
             last=f"{last.ratio:.2f}",
-            at=f"{crossing or 0:.3g}",
-        )
+            crossing=_crossing_words(both, lang),
+        ).strip()
     return Plate(
         axes=axes,
         name="curve-ratio",
@@ -166,3 +166,16 @@ def curve_ratio(case: Case, lang: str = "en", workload: str | None = None) -> Pl
         frame=known.iloc[:: max(1, len(known) // 6)].reset_index(drop=True),
         note=notice(lang),
     )
+
+
+def _crossing_words(both: CurveComparison | None, lang: str) -> str:
+    """Say where the curves cross, with its interval, or what is known of it instead."""
+    found = both.crossover if both else None
+    if both is None or found is None or found.value is None:
+        codes = [c for c in (both.cautions if both else ()) if "cross" in c.code]
+        return " ".join(sentence(c.code, lang, **dict(c.values)) for c in codes)
+    known = found.low is not None and found.high is not None
+    return sentence(
+        "ratio_crossing", lang, at=f"{found.value:.3g}",
+        interval=f" [{found.low:.3g}, {found.high:.3g}]" if known else "",
+    )  # fmt: skip

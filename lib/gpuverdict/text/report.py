@@ -670,12 +670,11 @@ _ANSWERS = {
         "色带以 95 % 置信覆盖整条曲线；高于灰带表示候选更高，低于则更低。",
     ),
     "ratio_finding": _both(
-        "The candidate gives {first} times the throughput at {low} in flight and {last} times at {high}; the curves do not cross in between.",
-        "候选在 {low} 个在途请求时为基线吞吐的 {first} 倍，在 {high} 时为 {last} 倍；其间没有交叉。",
+        "The candidate gives {first} times the throughput at {low} in flight and {last} times at {high}. {crossing}",
+        "候选在 {low} 个在途请求时为基线吞吐的 {first} 倍，在 {high} 时为 {last} 倍。{crossing}",
     ),
-    "ratio_finding_cross": _both(
-        "The candidate gives {first} times the throughput at {low} in flight and {last} times at {high}; the curves cross at {at}.",
-        "候选在 {low} 个在途请求时为基线吞吐的 {first} 倍，在 {high} 时为 {last} 倍；交叉点在 {at}。",
+    "ratio_crossing": _both(
+        "The curves cross at {at}{interval}.", "两条曲线在 {at}{interval} 处交叉。"
     ),
     "ratio_none": _both("No common range of batch sizes.", "没有共同的批大小范围。"),
     "ratio_alt": _both(

@@ -117,9 +117,10 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "server_heading": _words("What the server says", "服务端自己的记录"),
     "server_reading": _words(
-        "Of a level's runs. In brackets: what the client's log alone says of the same requests; a "
-        "queue that is there without load as well looks like prefill to it.",
-        "按级别汇总各次运行。括号内为仅凭客户端日志对同一批请求的估计：无负载时也存在的排队会被它算作预填充。",
+        "Times: mean of each run's requests, median of a level's runs. In brackets: what the "
+        "client's log alone says of the same requests; a queue that is there without load as well "
+        "looks like prefill to it.",
+        "时间：各次运行内取请求均值，再取该级别各运行的中位数。括号内为仅凭客户端日志对同一批请求的估计：无负载时也存在的排队会被它算作预填充。",
     ),
     "server_nothing": _words(
         "Not measured: no spans, request logs or metrics pages of the server "
