@@ -200,10 +200,10 @@ MISTAKES: dict[str, tuple[str, list[str]]] = {
     "broken YAML": ("campaign: [1, 2\narms: {", [":2", "YAML"]),
     "tab": ("campaign: c\n\tmodel: x\n", [":2", "YAML"]),
     "a mapping for a list": (
-        BASE + "infeasible: {arm: a, level: 64}\n", ["infeasible", "a list, each entry"]),
-    "a word for a mapping": (BASE + "infeasible: [a]\n", ["infeasible.0", "a mapping of"]),
+        BASE + "infeasible: {arm: a, level: 64}\n", ["infeasible", "a list"]),
+    "a word for a mapping": (BASE + "infeasible: [a]\n", ["infeasible.0", "a mapping, such"]),
     "an empty list": (
-        BASE + "retest: [{arm: a, earlier: []}]\n", ["retest.0.earlier", "at least 1"]),
+        BASE + "retest: [{arm: a, earlier: []}]\n", ["retest.0.earlier", "at least 1 in the list"]),
     "text for the level of logs": (
         BASE.replace('"a/c{level}_r{repeat}.json"', "{files: a/x.json, level: x}"),
         ["arms.a.files.level", "'x'", "number"]),
