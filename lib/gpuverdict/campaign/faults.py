@@ -61,5 +61,7 @@ def phrase(message: str) -> str:
     """
     message = message.removeprefix("Value error, ").removeprefix("Input should be ")
     message = re.split(", unable to parse| or instance of | or object to ", message)[0]
-    message = re.sub(r"^(Tuple|List) should have (at least \d+) items? .*", r"\2 in the list", message)
+    message = re.sub(
+        r"^(Tuple|List) should have (at least \d+) items? .*", r"\2 in the list", message
+    )
     return _PHRASES.get(message, message)
