@@ -250,6 +250,18 @@ def test_slo_load_is_found_between_levels():
     assert (b.highest_met, b.lowest_missed) == (16, 64)
 
 
+def test_the_limit_itself_still_keeps_the_slo_and_a_percent_above_does_not():
+    rows = FRAME.query("arm == 'a' and metric == 'tpot_s' and statistic == 'p50'")
+    top = rows[rows.level.map(json.loads).map(lambda level: level == {"concurrency": 64})].value
+    (kept,) = slo_capacity(FRAME, {"tpot_s": {"p50": float(top.max())}}, "a")
+    assert kept.highest_met == 64
+    assert "slo_open_ended" in codes(kept)
+    (missed,) = slo_capacity(FRAME, {"tpot_s": {"p50": 0.99 * float(top.min())}}, "a")
+    assert (missed.highest_met, missed.lowest_missed) == (16, 64)
+    assert 55 < missed.load.value < 64
+    assert "slo_open_ended" not in codes(missed.load)
+
+
 def test_loads_of_two_arms_are_compared_over_sweeps():
     slo = {"tpot_s": {"p50": 0.02}}
     (a,), (b,) = slo_capacity(FRAME, slo, "a"), slo_capacity(FRAME, slo, "b")

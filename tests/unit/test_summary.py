@@ -378,3 +378,16 @@ def test_campaign_rows_name_their_place_and_window(tmp_path: Path) -> None:
     assert len(held) == 9
     assert set(held.level) == {'{"concurrency": 1}', '{"concurrency": 4}'}
     assert held.value.between(0.0095, 0.0105).all()
+
+
+def test_the_rate_near_the_peak_is_of_the_full_stretch_alone() -> None:
+    """Ten streams for 10 s, then six of them for 20 s more: the six are no full system."""
+    run = make_run(
+        {"start_s": [0.0] * 10, "first_token_s": [1.0] * 10,
+         "last_token_s": [10.0] * 4 + [30.0] * 6, "output_tokens": [10] * 4 + [30] * 6},
+        duration_s=30.0, max_concurrency=10, load_kind="closed", streaming=True,
+        token_time_source="even_spread",
+    )  # fmt: skip
+    found = rows_of(run)[("output_tokens_per_s_near_peak", "value")]
+    # Tokens at 1, 2, ... 10 s of ten streams; over the whole run it would be 220 / 30.
+    assert found.value == pytest.approx(100 / 10)
