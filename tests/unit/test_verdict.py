@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import random
@@ -9,7 +10,8 @@ import shutil
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,8 +27,10 @@ from tests.campaigns import (
     write_campaign,
 )
 
-from gpuverdict.verdict import explain, verdicts_json
+from gpuverdict.stats import compare_arms
+from gpuverdict.verdict import Cell, explain, verdicts_json
 from gpuverdict.verdict.export import plain
+from gpuverdict.verdict.headlines import _withheld
 
 FLIPPED = {"faster": "slower", "slower": "faster", "better": "worse", "worse": "better"}
 LEVEL = '{"concurrency": 4}'
@@ -472,3 +476,16 @@ def test_a_width_of_the_model_stands_for_the_arm_that_says_nothing(
     assert (case.verdict.comparability.level != "not comparable") == comparable
     codes = {reason.code for reason in case.verdict.comparability.reasons}
     assert ("refused_factor" in codes) == (not comparable)
+
+
+def test_a_headline_over_starved_levels_is_never_equivalent() -> None:
+    """Levels at which neither arm kept the streams asked for say nothing of the arms."""
+    alike = compare_arms(
+        [1.0, 1.001, 0.999, 1.0], [1.001, 1.0, 0.999, 1.0], metric="tpot_s", margin=0.03
+    )
+    starved = dataclasses.replace(alike, modifiers=("not sustained",))
+    words = [
+        _withheld(alike, [cast(Cell, SimpleNamespace(comparison=one))]).verdict
+        for one in (alike, starved)
+    ]
+    assert words == ["equivalent", "inconclusive"]
