@@ -49,7 +49,8 @@ def quick_notebooks(monkeypatch: pytest.MonkeyPatch, *failing: str) -> list[str]
             raise NotebookError(output, found="an error in cell 3 (ValueError: no)")
         out = Path(given["out"])
         headline = {"metric": "tpot_s", "statistic": "p50", "verdict": "slower",
-                    "workload": "main", "ratio": 1.2, "low": 1.1, "high": 1.3}  # fmt: skip
+                    "workload": "main", "ratio": 1.2, "low": 1.1, "high": 1.3,
+                    "p_adjusted": 0.01, "cautions": []}  # fmt: skip
         verdicts = {"comparison": given["comparison"], "baseline": "a", "candidate": "b",
                     "headline": [headline], "health": []}  # fmt: skip
         (out / "verdicts.json").write_text(json.dumps(verdicts))

@@ -161,4 +161,4 @@ def test_no_trace_at_all(rendered: Callable[[str], Rendered]) -> None:
     found = rendered("none")
     assert found.known() == [(None, 0), (None, 0)]
     assert "No GPU trace was recorded for arm none" in found.text
-    assert "none: no GPU trace lies beside its runs. Run `gpuverdict record" in found.text
+    assert "none: no GPU trace lies beside its runs. Run gpuverdict record --out" in found.text
