@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.campaigns import arm, two_arms, write_arm, write_campaign
 
 from gpuverdict import tables
 from gpuverdict.case import Case, open_case
+from gpuverdict.curves import fit_curve
 from gpuverdict.tables.markup import RatioAxis
 from gpuverdict.tables.opening import lamp, next_actions, three_sentences, title
 from gpuverdict.tables.rows import capacity, fixed_rows, knee_level
@@ -316,3 +318,18 @@ def test_many_pairs_make_a_matrix(tmp_path: Path) -> None:
     assert line.count("1.250") == 2
     few = tables.index_html(case.measured, case.summary, rows[:2])
     assert '<table class="matrix">' not in few
+
+
+def test_the_curve_table_prints_only_what_is_identified(slower: Case) -> None:
+    """By hand: x_inf needs levels up to 2 B_half; a step that is rejected has no parameters."""
+    flat = fit_curve([1, 4, 8], [0.0100, 0.0101, 0.0102], ["a"] * 3)
+    bent = fit_curve([1, 8, 32], [0.0158, 0.0284, 0.0495], ["a"] * 3)
+    assert (flat.model, bent.model) == ("linear", "interpolation")
+    table = tables.curve_table(replace(slower, curves={"main": (flat, bent, None)}))
+    first, second = table.text.splitlines()
+    assert first.split(" | ")[4:6] == ["not identified"] * 2
+    assert first.split(" | ")[2].startswith("9.97")
+    assert second.split(" | ")[2:6] == ["–"] * 4
+    assert "saturation throughput is not identified by levels up to 8" in table.markup
+    assert "35,206" not in table.markup
+    assert "868" not in table.markup

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from gpuverdict.capacity import Claim, arm_memory, decision_table, device_memory
 from gpuverdict.case import Case
+from gpuverdict.curves import CurveFit
 from gpuverdict.errors import ParameterError
 from gpuverdict.schema import METRICS
 from gpuverdict.tables.cells import translator
@@ -119,6 +120,15 @@ def findings_table(case: Case, lang: str = "en") -> Section:
     )
 
 
+def _identified(fit: CurveFit, name: str, lang: str) -> str:
+    """Give a parameter of the linear step where that model stands and the levels identify it."""
+    if fit.model != "linear":
+        return "–"
+    if any(c.code.endswith("_not_identified") for c in fit.params[name].cautions):
+        return spoken(lang, "curve_not_identified")
+    return _estimate(fit.params[name])
+
+
 def _estimate(value: Estimate | None, unit: str | None = None) -> str:
     if value is None or value.value is None:
         return "–"
@@ -146,8 +156,9 @@ def curve_table(case: Case, lang: str = "en") -> Section:
             named = arm if len(case.curves) == 1 else f"{arm} ({workload})"
             shown = [named, fit.model]
             for name in ("alpha_s", "beta_s", "x_inf_tokens_per_s", "b_half"):
-                shown.append(_estimate(fit.params.get(name)))
-                said = fit.params[name].cautions if name in fit.params else ()
+                shown.append(_identified(fit, name, lang))
+                # Of a step that was rejected its parameters need no comment either.
+                said = fit.params[name].cautions if fit.model == "linear" else ()
                 notes += [noted(named, c, lang) for c in said]
             p = "–" if fit.lack_of_fit_p is None else f"{fit.lack_of_fit_p:.2g}"
             shown += [

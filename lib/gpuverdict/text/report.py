@@ -688,6 +688,7 @@ _ANSWERS = {
     "curve_model": _both("model", "模型"),
     "curve_alpha": _both("fixed part", "固定部分"),
     "curve_beta": _both("a stream", "每路"),
+    "curve_not_identified": _both("not identified", "无法辨识"),
     "curve_top": _both("saturation (tokens/s)", "饱和吞吐（token/s）"),
     "curve_half": _both("bend (streams)", "弯折点（并发）"),
     "curve_fit": _both("lack of fit p", "失拟 p"),
