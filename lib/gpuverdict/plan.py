@@ -78,8 +78,8 @@ class Plan:
             why = "no pilot"
         else:
             low, high = self.runs_range
-            why = f"{low} to {high} for {self.effect_ratio:.1%}"
-        seen = "" if self.detectable_ratio is None else f", finds {self.detectable_ratio:.1%}"
+            why = f"{low} to {high} for {100 * self.effect_ratio:.3g} %"
+        seen = "" if self.detectable_ratio is None else f", finds {100 * self.detectable_ratio:.3g} %"
         name = self.metric if self.statistic == "value" else f"{self.metric} {self.statistic}"
         level = f" from {self.pilot_level}" if self.pilot_level else ""
         return (
@@ -246,10 +246,10 @@ def plan_campaign(
     Examples
     --------
     >>> print(plan_campaign(["a", "b"], effect=0.03, sd_log=0.01))
-    tpot_s p50: 4 runs per arm (4 to 4 for 3.0%), finds 2.4%, 100 requests or more each
+    tpot_s p50: 4 runs per arm (4 to 4 for 3 %), finds 2.4 %, 100 requests or more each
     """
-    if not (math.isfinite(effect) and 0 < effect < 10):
-        raise ParameterError("effect", found=repr(effect), expected="a fraction such as 0.03")
+    if not (math.isfinite(effect) and 0 < effect < 1):
+        raise ParameterError("effect", found=repr(effect), expected="a fraction such as 0.03 (3 %)")
     if pilot is not None and sd_log is not None:
         raise ParameterError("pilot", found="a pilot and sd_log", expected="one of the two")
     said: list[Caution] = []
