@@ -79,7 +79,8 @@ class Plan:
         else:
             low, high = self.runs_range
             why = f"{low} to {high} for {100 * self.effect_ratio:.3g} %"
-        seen = "" if self.detectable_ratio is None else f", finds {100 * self.detectable_ratio:.3g} %"
+        found = self.detectable_ratio
+        seen = "" if found is None else f", finds {100 * found:.3g} %"
         name = self.metric if self.statistic == "value" else f"{self.metric} {self.statistic}"
         level = f" from {self.pilot_level}" if self.pilot_level else ""
         return (
