@@ -21,6 +21,7 @@ from gpuverdict.figures import Plate
 from gpuverdict.health import Health, check_health
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.schema import METRICS, STATISTICS
+from gpuverdict.summary import per_run
 from gpuverdict.tables.words import level_name, metric_name, spoken
 from gpuverdict.verdict import Verdict, judge
 
@@ -303,7 +304,7 @@ class Explorer:
         if self.rows.value == "requests":
             order, falling = self.order.value, self.falling.value
             return tables.request_frame(self._chosen(), order, falling=falling, most=most)
-        rows = tables.run_frame(
+        rows = per_run(
             self.case.summary, self._arms(), self.level.value[0], self.metric.value,
             self._statistic(),
         )  # fmt: skip

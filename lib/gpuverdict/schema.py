@@ -23,6 +23,7 @@ __all__ = [
     "RUN_FIELDS",
     "SERVER_METRICS",
     "SERVER_REQUESTS",
+    "SERVER_TIMES",
     "STATISTICS",
     "STATUSES",
     "SUMMARY",
@@ -172,6 +173,7 @@ SERVER_METRICS: dict[str, Column] = {
 
 # One request as the server saw it. The three times add up to at most `server_e2e_s`; `note` says
 # why a row has none.
+SERVER_TIMES = ("server_queue_s", "server_prefill_s", "server_decode_s")
 SERVER_REQUESTS: dict[str, Column] = {
     "request_id": _c(_S),
     "arrival_epoch_s": _c(_F, "s"),

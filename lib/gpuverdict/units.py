@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from gpuverdict.errors import Caution, ParameterError
 
-__all__ = ["Estimate", "format_ratio", "format_value", "scaled"]
+__all__ = ["Estimate", "format_ratio", "format_value", "number", "scaled"]
 
 # unit -> [(smallest absolute value, factor, printed unit)], largest first
 _SCALES: dict[str, list[tuple[float, float, str]]] = {
@@ -98,6 +99,23 @@ def _digits(number: float) -> str:
     magnitude = math.floor(math.log10(abs(number)))
     decimals = max(0, 3 - magnitude)
     return f"{number:,.{decimals}f}"
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, or the number a text states; None for anything else.
+
+    Examples
+    --------
+    >>> number("12.5"), number(True), number("inf"), number(3)
+    (12.5, None, None, 3.0)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        result = float(value)
+    except ValueError:
+        return None
+    return result if math.isfinite(result) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,10 @@ def arm_card_use(measured: Measured, summary: Summary, arm: str, workload: str =
     >>> use.cards.height, use.node_peak_w.value > 700
     (1, True)
     """
+    return summary.once(("card_use", arm, workload), lambda: _use(measured, summary, arm, workload))
+
+
+def _use(measured: Measured, summary: Summary, arm: str, workload: str) -> CardUse:
     runs = [r for r in measured.runs_of(arm) if r.workload == workload]
     spec = measured.campaign.arms[arm]
     top = max((r.level for r in runs), key=lambda level: max(level.values()), default={})

@@ -14,6 +14,7 @@ from gpuverdict.figures.draw import draw_intervals, draw_run_values, draw_trade_
 from gpuverdict.figures.plate import Plate
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.schema import METRICS
+from gpuverdict.summary import per_run
 from gpuverdict.text import sentence
 from gpuverdict.units import format_ratio, scaled
 from gpuverdict.verdict import Cell
@@ -40,20 +41,10 @@ def _streams_label(case: Case, drawn: str) -> str:
     return sentence("axis_rate" if kinds == {"rate_requests_per_s"} else "axis_streams", drawn)
 
 
-def per_run(case: Case, metric: str, statistic: str, workload: str) -> pd.DataFrame:
-    """Give one number of every run of both arms: steady where the run has a window."""
-    frame = case.summary.frame
-    rows = frame[
-        frame.arm.isin([case.spec.baseline, str(case.spec.candidate)])
-        & (frame.workload == workload)
-        & (frame.metric == metric)
-        & (frame.statistic == statistic)
-        & frame.window.isin(["steady", "whole_run"])
-    ]
-    rows = rows.sort_values("window").drop_duplicates(["arm", "run_id"])  # steady before whole_run
-    return rows.assign(level_value=rows.level.map(level_value)).sort_values(
-        ["arm", "level_value", "repeat_no"]
-    )
+def run_numbers(case: Case, metric: str, statistic: str, workload: str) -> pd.DataFrame:
+    """Give one number of every run of both arms."""
+    arms = [case.spec.baseline, str(case.spec.candidate)]
+    return per_run(case.summary, arms, workload, metric, statistic)
 
 
 def main_workload(case: Case) -> str:
@@ -72,8 +63,8 @@ def trade_off(case: Case, lang: str = "en", workload: str | None = None) -> Plat
     arms = [case.spec.baseline, str(case.spec.candidate)]
     gpus = [case.campaign.arms[a].gpus for a in arms]
     metric = "output_tokens_per_s" if gpus[0] == gpus[1] else "output_tokens_per_s_per_gpu"
-    x = per_run(case, "decode_tokens_per_s", "value", workload)
-    y = per_run(case, metric, "value", workload)
+    x = run_numbers(case, "decode_tokens_per_s", "value", workload)
+    y = run_numbers(case, metric, "value", workload)
     both = x[["run_id", "arm", "level_value", "value"]].merge(
         y[["run_id", "arm", "value"]], on=["run_id", "arm"], suffixes=("_x", "_y")
     )
@@ -212,7 +203,7 @@ def run_values(
     """Show one number of every run, so that spread and odd runs can be seen."""
     workload = workload or main_workload(case)
     drawn = figure_language(lang)
-    rows = per_run(case, metric, statistic, workload).dropna(subset=["value"])
+    rows = run_numbers(case, metric, statistic, workload).dropna(subset=["value"])
     frame = rows[["arm", "level_value", "repeat_no", "value"]].rename(
         columns={"level_value": "level"}
     )

@@ -11,7 +11,7 @@ from gpuverdict.case import Case
 from gpuverdict.energy import traced_gpus
 from gpuverdict.figures.draw_series import draw_points_and_lines, draw_traces
 from gpuverdict.figures.plate import Plate
-from gpuverdict.figures.plates import main_workload, metric_label, notice, per_run
+from gpuverdict.figures.plates import main_workload, metric_label, notice, run_numbers
 from gpuverdict.figures.style import figure_language, styled
 from gpuverdict.schema import REQUESTS, TOKEN_GAPS, Run, empty
 from gpuverdict.text import sentence
@@ -117,7 +117,7 @@ def slo_margins(case: Case, lang: str = "en", workload: str | None = None) -> Pl
     parts = []
     for metric, limits in case.campaign.slo_of(workload).items():
         for statistic, limit in limits.items():
-            rows = per_run(case, metric, statistic, workload)
+            rows = run_numbers(case, metric, statistic, workload)
             rows = rows.assign(part=metric_label(metric, statistic, lang), used=rows.value / limit)
             parts.append(rows[["arm", "level_value", "run_id", "part", "used"]])
     columns = ["arm", "level_value", "run_id", "part", "used"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuverdict.errors import LogFormatError
+from gpuverdict.units import number
 
 __all__ = ["distinct", "first_known", "list_of", "mapping", "number", "positive", "text", "whole"]
 
@@ -51,23 +51,6 @@ def first_known(*values: Any) -> Any:
     0
     """
     return next((value for value in values if value is not None), None)
-
-
-def number(value: Any) -> float | None:
-    """Return a finite number, or the number a text states; None for anything else.
-
-    Examples
-    --------
-    >>> number("12.5"), number(True), number("inf"), number(3)
-    (12.5, None, None, 3.0)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        result = float(value)
-    except ValueError:
-        return None
-    return result if math.isfinite(result) else None
 
 
 def positive(value: Any) -> float | None:

@@ -14,13 +14,12 @@ import numpy as np
 import polars as pl
 
 from gpuverdict.errors import Caution
-from gpuverdict.schema import Run
+from gpuverdict.schema import SERVER_TIMES, Run
 from gpuverdict.telemetry.server_requests import UNVERIFIED
 from gpuverdict.text import caution
 
-__all__ = ["SERVER_TIMES", "ServerJoin", "join_runs", "normal_id"]
+__all__ = ["ServerJoin", "join_runs", "normal_id"]
 
-SERVER_TIMES = ("server_queue_s", "server_prefill_s", "server_decode_s")
 _TAKEN = (*SERVER_TIMES, "cached_input_tokens")
 # A server's interval may stick out of its client's by this much: two clocks of one host.
 CLOCK_SLACK_S = 0.002

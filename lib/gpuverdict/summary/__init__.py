@@ -11,10 +11,12 @@ from gpuverdict.summary.campaign import Summary, summarize, summarize_measured
 from gpuverdict.summary.distributions import Row
 from gpuverdict.summary.listing import summary_rows, summary_text
 from gpuverdict.summary.run_rows import run_rows, within_slo
+from gpuverdict.summary.selection import per_run
 
 __all__ = [
     "Row",
     "Summary",
+    "per_run",
     "run_rows",
     "summarize",
     "summarize_measured",

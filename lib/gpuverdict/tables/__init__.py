@@ -24,7 +24,6 @@ from gpuverdict.tables.listing import (
     remark,
     request_frame,
     request_rows,
-    run_frame,
     run_rows,
 )
 from gpuverdict.tables.markup import Section
@@ -78,7 +77,6 @@ __all__ = [
     "report_html",
     "request_frame",
     "request_rows",
-    "run_frame",
     "run_rows",
     "run_table",
     "server_table",

@@ -45,12 +45,13 @@ def provenance_record(case: Case) -> dict[str, Any]:
     arms = {case.spec.baseline, str(case.spec.candidate)}
     used = {f.path for arm in sorted(arms) for f in arm_inputs(case.campaign, arm)[0]}
     root = case.campaign.root.resolve()
-    names = {Path(os.path.relpath(p.resolve(), root)).as_posix() for p in used}
+
+    def relative(path: Path) -> str:
+        return Path(os.path.relpath(path.resolve(), root)).as_posix()
+
+    names = {relative(p) for p in used}
     inputs = [{"path": p, "sha256": h} for p, h in case.measured.inputs if p in names]
-    inputs += [
-        {"path": Path(os.path.relpath(p.resolve(), root)).as_posix(), "sha256": file_digest(p)}
-        for p in case.campaign.read_from
-    ]
+    inputs += [{"path": relative(p), "sha256": file_digest(p)} for p in case.campaign.read_from]
     return {
         "inputs": sorted(inputs, key=lambda item: item["path"]),
         "versions": package_versions(),

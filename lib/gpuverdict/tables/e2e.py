@@ -9,6 +9,7 @@ from gpuverdict.case import Case
 from gpuverdict.phases import PARTS
 from gpuverdict.tables.answers import plain_table
 from gpuverdict.tables.markup import Section
+from gpuverdict.tables.notes import merged, noted
 from gpuverdict.tables.rows import arms_of, levels_of
 from gpuverdict.tables.words import level_name, percent, spoken
 from gpuverdict.units import format_value
@@ -51,7 +52,7 @@ def e2e_table(case: Case, lang: str = "en") -> Section:
         spoken(lang, "e2e_heading"),
         heads,
         rows,
-        reading=spoken(lang, "e2e_reading") if rows else "",
+        reading=spoken(lang, "e2e_reading"),
         notes=_unnamed(found, lang),
         nothing=spoken(lang, "e2e_nothing"),
         right=heads[2:],
@@ -89,18 +90,15 @@ def _part(means: Mapping[str, float | None], name: str) -> str:
 
 def _unnamed(found: list[tuple[list[str], Mapping[str, float | None]]], lang: str) -> list[str]:
     """Say which parts nothing tells apart, arms that lack the same ones together."""
-    lacking: dict[tuple[str, ...], list[str]] = {}
+    notes = []
     for arm in dict.fromkeys(place[0] for place, _ in found):
         own = [means for place, means in found if place[0] == arm]
         # Waiting stands for the queue where the server says nothing: its split is what is unknown.
-        names = tuple(
+        names = [
             spoken(lang, f"e2e_{name.removesuffix('_s')}")
             for name in ("network_s", "host_s", "queue_s", "prefill_s", "decode_s")
             if all(means.get(name) is None for means in own)
-        )
+        ]
         if names:
-            lacking.setdefault(names, []).append(arm)
-    return [
-        spoken(lang, "e2e_not_told", arm=", ".join(arms), parts=", ".join(names))
-        for names, arms in lacking.items()
-    ]
+            notes.append(noted(arm, spoken(lang, "e2e_not_told", parts=", ".join(names)), lang))
+    return merged(notes, lang)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from gpuverdict.measured import MeasuredRun
-from gpuverdict.summary import Summary
 from gpuverdict.tables.answers import plain_table
 from gpuverdict.tables.markup import Section, render
 from gpuverdict.tables.words import level_name, spoken
 from gpuverdict.units import format_value
 
-__all__ = ["REQUEST_COLUMNS", "remark", "request_frame", "request_rows", "run_frame", "run_rows"]
+__all__ = ["REQUEST_COLUMNS", "remark", "request_frame", "request_rows", "run_rows"]
 
 REQUEST_COLUMNS = ("request_index", "status", "start_s", "ttft_s", "tpot_s", "e2e_s",
                    "input_tokens", "output_tokens")  # fmt: skip
@@ -24,22 +22,6 @@ REQUEST_COLUMNS = ("request_index", "status", "start_s", "ttft_s", "tpot_s", "e2
 def remark(text: str) -> Section:
     """Set one sentence by itself."""
     return Section(name="remark", markup=render("remark.html", text=text), text=text)
-
-
-def run_frame(
-    summary: Summary, arms: Sequence[str], workload: str, metric: str, statistic: str
-) -> pd.DataFrame:
-    """Give one row a run, with `level_value` to sort by: steady where the run has a window."""
-    frame = summary.frame
-    rows = frame[
-        frame.arm.isin(arms)
-        & (frame.workload == workload)
-        & (frame.metric == metric)
-        & (frame.statistic == statistic)
-        & frame.window.isin(["steady", "whole_run"])
-    ]
-    rows = rows.sort_values("window").drop_duplicates(["arm", "run_id"])
-    return rows.assign(level_value=[next(iter(json.loads(k).values())) for k in rows.level])
 
 
 def run_rows(frame: pd.DataFrame, title: str, unit: str, said: str, lang: str = "en") -> Section:

@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from gpuverdict.files import Document, ReadOptions
+from gpuverdict.schema import SERVER_TIMES
 from gpuverdict.telemetry.server_rows import count, frame_of, row_of, seconds
 
 __all__ = ["UNVERIFIED", "read", "why_not"]
@@ -29,7 +30,6 @@ SGLANG = "sglang_request_log"
 # Sources of which no real file was at hand.
 UNVERIFIED = (SGLANG,)
 _STAMPS = ("arrival_s", "scheduled_s", "first_token_s", "finished_s")
-_TIMES = ("server_queue_s", "server_prefill_s", "server_decode_s")
 _EVENTS = ("request.received", "request.finished")
 _FINISH = re.compile(r"\bFinish: obj=")
 _META = "'meta_info': {"
@@ -48,7 +48,7 @@ def why_not(document: Document, options: ReadOptions) -> str | None:
             return "it is a client's log"
         if _meta(first) is not None or (first.get("event") in _EVENTS and "rid" in first):
             return None
-        if {"arrival_s", "finished_s"} <= set(first) or set(first) & set(_TIMES):
+        if {"arrival_s", "finished_s"} <= set(first) or set(first) & set(SERVER_TIMES):
             return None if "request_id" in first else "its rows have no request_id"
         return "it has neither meta_info nor the stamps of a server"
     if document.shape == "text" and _FINISH.search(
@@ -165,7 +165,7 @@ def _from_text(line: str) -> dict[str, Any] | None:
 def _from_stamps(record: Mapping[str, Any]) -> dict[str, Any]:
     arrival, scheduled, first, finished = (seconds(record.get(name)) for name in _STAMPS)
     identity = record.get("request_id")
-    queue, prefill, decode = (seconds(record.get(name)) for name in _TIMES)
+    queue, prefill, decode = (seconds(record.get(name)) for name in SERVER_TIMES)
     return row_of(
         "open",
         request_id=str(identity) if identity is not None else None,

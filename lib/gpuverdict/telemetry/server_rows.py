@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from gpuverdict.errors import LogFormatError
-from gpuverdict.schema import SERVER_REQUESTS, check, conform, polars_schema
+from gpuverdict.schema import SERVER_REQUESTS, SERVER_TIMES, check, conform, polars_schema
+from gpuverdict.units import number
 
 __all__ = ["count", "frame_of", "row_of", "seconds"]
 
@@ -19,13 +19,8 @@ SLACK_S, SLACK_RATIO = 0.01, 0.02
 
 def seconds(value: Any) -> float | None:
     """Return a time that can be one: finite and not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        result = float(value)
-    except ValueError:
-        return None
-    return result if math.isfinite(result) and result >= 0 else None
+    result = number(value)
+    return result if result is not None and result >= 0 else None
 
 
 def count(value: Any) -> int | None:
@@ -43,12 +38,11 @@ def row_of(source: str, **values: Any) -> dict[str, Any]:
     'times_do_not_add_up'
     """
     row = dict.fromkeys(SERVER_REQUESTS) | {"source": source} | values
-    parts = ("server_queue_s", "server_prefill_s", "server_decode_s")
-    total = sum(row[name] or 0.0 for name in parts)
+    total = sum(row[name] or 0.0 for name in SERVER_TIMES)
     whole = row["server_e2e_s"]
     if whole is not None and total > whole * (1 + SLACK_RATIO) + SLACK_S:
-        row |= dict.fromkeys(parts) | {"note": "times_do_not_add_up"}
-    elif all(row[name] is None for name in parts) and row["note"] is None:
+        row |= dict.fromkeys(SERVER_TIMES) | {"note": "times_do_not_add_up"}
+    elif all(row[name] is None for name in SERVER_TIMES) and row["note"] is None:
         row["note"] = "no_times"
     return row
 

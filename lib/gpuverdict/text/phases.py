@@ -338,11 +338,11 @@ SENTENCES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "e2e_not_told": {
         "en": (
-            "{arm}: nothing in the logs tells apart: {parts}. Record the server's own times (`server_requests`), or declare `client.rtt_s` and `client.host_work_s`.",
+            "nothing in the logs tells apart: {parts}. Record the server's own times (`server_requests`), or declare `client.rtt_s` and `client.host_work_s`.",
             "",
         ),
         "zh": (
-            "{arm}：日志无法单独区分：{parts}。请记录服务端自身的时间（`server_requests`），或声明 `client.rtt_s` 与 `client.host_work_s`。",
+            "日志无法单独区分：{parts}。请记录服务端自身的时间（`server_requests`），或声明 `client.rtt_s` 与 `client.host_work_s`。",
             "",
         ),
     },
