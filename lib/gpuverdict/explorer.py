@@ -18,7 +18,7 @@ from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.case import Case, device_identity, open_case
 from gpuverdict.errors import CampaignError
 from gpuverdict.figures import Plate
-from gpuverdict.health import Health, check_health
+from gpuverdict.health import health_with
 from gpuverdict.measured import MeasuredRun
 from gpuverdict.schema import METRICS, STATISTICS
 from gpuverdict.summary import per_run
@@ -79,7 +79,6 @@ class Explorer:
     def __init__(self, case: Case, lang: str = "en") -> None:
         self.lang = lang
         self.case = case
-        self._checked = {case.spec.baseline, str(case.spec.candidate)}
         self._identity = device_identity(case.measured)[1]
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._plates: OrderedDict[tuple[Any, ...], tuple[Plate, str]] = OrderedDict()
@@ -231,14 +230,9 @@ class Explorer:
         """Give the case with the verdict of the chosen arms, decided when first asked for."""
         pair = self._arms()
         if pair not in self._verdicts:
-            case, fresh = self.case, set(pair) - self._checked
-            if fresh:
-                # The health of both arms is part of their verdict.
-                found = check_health(case.measured, case.summary, fresh)
-                frame = pd.concat([case.health.frame, found.frame], ignore_index=True)
-                health = Health(runs={**case.health.runs, **found.runs}, frame=frame)
-                self.case = case = replace(case, health=health)
-                self._checked |= fresh
+            # The health of both arms is part of their verdict.
+            health = health_with(self.case.health, self.case.measured, self.case.summary, pair)
+            self.case = case = replace(self.case, health=health)
             self._verdicts[pair] = judge(
                 case.measured, case.summary, case.spec, identity=self._identity, health=case.health
             )

@@ -31,7 +31,7 @@ from gpuverdict.steady import (
 )
 from gpuverdict.summary import Summary
 
-__all__ = ["Health", "RunHealth", "check_health"]
+__all__ = ["Health", "RunHealth", "check_health", "health_with"]
 
 # Growth is judged per ten minutes: a shorter window says nothing about it.
 SOAK_S = 600.0
@@ -129,6 +129,20 @@ def check_health(
                 leaks=_leaks(data, window, traces, drifts[0]) if good else (),
             )  # fmt: skip
     return Health(runs=found, frame=_frame(chosen, summary, found))
+
+
+def health_with(
+    health: Health, measured: Measured, summary: Summary, arms: Collection[str]
+) -> Health:
+    """Return a health that covers these arms as well; what was checked is not checked again."""
+    missing = {
+        arm for arm in arms if any(run.key not in health.runs for run in measured.runs_of(arm))
+    }
+    if not missing:
+        return health
+    more = check_health(measured, summary, missing)
+    frame = pd.concat([health.frame, more.frame], ignore_index=True)
+    return Health(runs={**health.runs, **more.runs}, frame=frame)
 
 
 def _leaks(run: Run, window: Window, traces: Sequence[Trace], latency: Drift) -> tuple[Leak, ...]:

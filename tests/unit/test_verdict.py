@@ -27,6 +27,7 @@ from tests.campaigns import (
     write_campaign,
 )
 
+from gpuverdict.case import open_case
 from gpuverdict.stats import compare_arms
 from gpuverdict.verdict import Cell, explain, verdicts_json
 from gpuverdict.verdict.export import plain
@@ -460,6 +461,10 @@ def test_two_systems_come_with_a_like_for_like_pair(tmp_path: Path) -> None:
     assert tpot["verdict"] == "slower"
     assert tpot["ratio"] == pytest.approx(math.exp(0.1), rel=0.01)
     assert dumped(case)["like_for_like"][0]["candidate"] == "c"
+    # A report checks the health of its own two arms; the third comes in with the pair.
+    opened = open_case(case.measured.campaign.path, "ab")
+    assert opened.verdict.sections["like_for_like"] == case.verdict.sections["like_for_like"]
+    assert set(opened.health.frame.arm) == {"a", "b"}
 
 
 # ---------------------------------------------------------------- precision of one arm only

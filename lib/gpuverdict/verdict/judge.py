@@ -12,7 +12,7 @@ from gpuverdict import stats
 from gpuverdict.campaign import ComparisonSpec
 from gpuverdict.design import Comparability, cell_design, compare_designs
 from gpuverdict.errors import Caution
-from gpuverdict.health import Health
+from gpuverdict.health import Health, health_with
 from gpuverdict.measured import Measured, MeasuredRun
 from gpuverdict.summary import Summary
 from gpuverdict.summary.index import Rows, index_rows
@@ -136,9 +136,14 @@ def judge(
         "factorial": factorial_section(measured, summary, spec),
     }
     if comparability.scope == "systems" and not alone:
+        pairs = like_for_like(measured, spec)
+        if health:
+            # The caller checked the arms of its comparison; these bring others.
+            others = {arm for p in pairs for arm in (p.baseline, str(p.candidate))}
+            health = health_with(health, measured, summary, others)
         sections["like_for_like"] = [
             _in_short(judge(measured, summary, pair, identity=identity, health=health, alone=True))
-            for pair in like_for_like(measured, spec)
+            for pair in pairs
         ]
     quality = quality_section(measured.campaign, spec, comparability)
     if quality is not None:
